@@ -7,10 +7,12 @@
 #include <limits>
 
 #include "array/converted_copy.h"
+#include "array/element_bits.h"
 #include "array/strided_copy.h"
 #include "base/checked.h"
 #include "codec/byte_codecs.h"
 #include "codec/filters/array_stages.h"
+#include "codec/library_contexts.h"
 #include "codec/row_codec.h"
 
 namespace penstock::inline v0 {
@@ -35,6 +37,17 @@ constexpr std::string_view kWindowName = "reference.window";
 void append(std::string& list, std::string_view codec) {
   if (!list.empty()) list += " | ";
   list += codec;
+}
+
+// Only the bytes of selected items are copied. Their order is that of the stored cell.
+void choose_items(const codec_chain& chain, const decode_target& target, worker_scratch::contexts& to) {
+  constexpr std::uint64_t kMostBits = std::uint64_t{1} << 26;
+  to.wanted_items = {};
+  if ((target.covers_cell && target.indexed == nullptr) || !chain.stores_native_order() ||
+      chain.decoded_bytes() / chain.type().item_bytes() > kMostBits)
+    return;
+  mark_elements(target.in_cell, target.indexed, chain.cell(), to.item_bits);
+  to.wanted_items = to.item_bits;
 }
 
 }  // namespace
@@ -118,7 +131,10 @@ result<> codec_chain::decode(std::span<const std::byte> encoded, const decode_ta
   // The decoded bytes are a block of the target too, apart from byte order, which is then changed in place.
   const bool same_block =
       target.convert == nullptr && target.covers_cell && same_strides(cell_, target.strides, stored_strides_);
-  if (variable_ && scratch.arena == nullptr) scratch.forget_own_items();
+  if (variable_) {
+    if (scratch.arena == nullptr) scratch.forget_own_items();
+    choose_items(*this, target, scratch.libraries());
+  }
   std::span<const std::byte> current = encoded;
   std::size_t other = 0;  // the stage buffer that does not hold `current`
   std::size_t left = stages_.size();
@@ -300,6 +316,7 @@ result<std::span<const std::byte>> codec_chain::decode_stages(std::span<const st
                                                               worker_scratch& scratch) const {
   std::span<const std::byte> current = encoded;
   std::size_t other = 0;  // the stage buffer that does not hold `current`
+  if (variable_) scratch.libraries().wanted_items = {};
   for (std::size_t i = made; i-- > keep;) {
     const stage& each = stages_[i];
     std::span<std::byte> room;

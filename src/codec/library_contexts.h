@@ -1,6 +1,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
 
 #include <libdeflate.h>
 #include <penstock/result.h>
@@ -38,6 +42,14 @@ struct worker_scratch::contexts {
 
   /// For a library that allocates memory of its own for one call; may be null.
   ledger* accounts() const noexcept { return accounts_; }
+
+  /// Of a cell of elements of variable length that is decoded: those that are needed, a bit for each in C order; the
+  /// codec may leave the others empty. Empty: all.
+  std::span<const std::uint64_t> wanted_items;
+  std::vector<std::uint64_t> item_bits;  ///< memory for them
+  bool wants_item(std::uint64_t i) const noexcept {
+    return wanted_items.empty() || (wanted_items[static_cast<std::size_t>(i / 64)] >> i % 64 & 1) != 0;
+  }
 
  private:
   result<ZSTD_DCtx*> make_zstd_decoder();

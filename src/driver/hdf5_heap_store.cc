@@ -45,6 +45,7 @@ void complete(const byte_read& wanted, result<hdf5_variable_cells::cell_bytes> c
 struct hdf5_heap_store::waiting_read {
   std::uint64_t cell = 0;
   byte_read wanted;
+  std::span<const std::uint64_t> items;
   completion_sink* sink = nullptr;
   std::stop_token stop;
 };
@@ -72,9 +73,9 @@ class hdf5_heap_store::batches {
   void answer(std::span<waiting_read> reads) const {
     const std::size_t together = hdf5_cells_together(of_->grid());
     while (!reads.empty()) {
-      std::vector<std::uint64_t> cells;
+      std::vector<hdf5_cell_request> cells;
       for (std::size_t i = 0; i < std::min(reads.size(), together) && !reads[i].stop.stop_requested(); ++i)
-        cells.push_back(reads[i].cell);
+        cells.push_back({reads[i].cell, reads[i].items});
       if (cells.empty()) {
         reads.front().sink->complete(reads.front().wanted.tag, error(errc::cancelled, "the read was cancelled"));
         reads = reads.subspan(1);
@@ -106,12 +107,18 @@ store_traits hdf5_heap_store::traits() const {
 }
 
 void hdf5_heap_store::read(std::span<const byte_read> reads, completion_sink& sink, std::stop_token stop) const {
+  std::vector<item_read> all;
+  for (const byte_read& each : reads) all.push_back({each});
+  read_items(all, sink, std::move(stop));
+}
+
+void hdf5_heap_store::read_items(std::span<const item_read> reads, completion_sink& sink, std::stop_token stop) const {
   std::vector<waiting_read> accepted;
-  for (const byte_read& each : reads) {
-    if (const auto cell = cell_of(each.key, *of_))
-      accepted.push_back({*cell, each, &sink, stop});
+  for (const auto& [read, items] : reads) {
+    if (const auto cell = cell_of(read.key, *of_))
+      accepted.push_back({*cell, read, items, &sink, stop});
     else
-      sink.complete(each.tag, error(errc::not_found, fmt::format("no chunk '{}'", each.key)));
+      sink.complete(read.tag, error(errc::not_found, fmt::format("no chunk '{}'", read.key)));
   }
   if (accepted.empty()) return;
   if (traits().inline_completion) return batches_->answer(accepted);

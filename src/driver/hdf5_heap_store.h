@@ -9,6 +9,7 @@
 #include <penstock/context.h>
 #include <penstock/store.h>
 #include "driver/hdf5_variable_cells.h"
+#include "engine/item_store.h"
 
 namespace penstock::inline v0 {
 
@@ -16,13 +17,14 @@ namespace penstock::inline v0 {
 ///
 /// If the file's store is synchronous, the calling thread reads the cell. Otherwise a thread of the context reads all
 /// cells that are requested at that time together, so that they need only a few round trips.
-class hdf5_heap_store final : public store {
+class hdf5_heap_store final : public item_store {
  public:
   /// \param with  Its threads read.
   hdf5_heap_store(std::shared_ptr<const hdf5_variable_cells> of, std::shared_ptr<context> with);
 
   store_traits traits() const override;
   void read(std::span<const byte_read> reads, completion_sink& sink, std::stop_token stop) const override;
+  void read_items(std::span<const item_read> reads, completion_sink& sink, std::stop_token stop) const override;
   std::string uri() const override;
   const hdf5_variable_cells& values() const noexcept { return *of_; }
 

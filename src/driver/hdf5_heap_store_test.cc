@@ -15,11 +15,12 @@ class large_cells final : public hdf5_variable_cells {
   const chunk_grid& grid() const override { return grid_; }
   result<std::vector<std::uint64_t>> cells() const override { return all_hdf5_cells(grid_.cells()); }
   bool has(std::uint64_t cell) const override { return cell < grid_.cells(); }
-  std::vector<result<cell_bytes>> read(std::span<const std::uint64_t> cells) const override {
+  std::vector<result<cell_bytes>> read(std::span<const hdf5_cell_request> cells) const override {
     std::vector<result<cell_bytes>> out;
     for (std::size_t i = 0; i < std::min<std::size_t>(cells.size(), 1 + calls % 3); ++i) {
       cell_bytes& made = out.emplace_back(cell_bytes()).value();
-      append_cell_number(made, cells[i]);
+      append_cell_number(made, cells[i].cell);
+      for (std::uint64_t item = 0; item < 70; ++item) needed[cells[i].cell] += cells[i].needs(item) ? 1 : 0;
     }
     ++calls;
     return out;
@@ -32,6 +33,7 @@ class large_cells final : public hdf5_variable_cells {
   std::string uri() const override { return "memory:"; }
 
   mutable std::size_t calls = 0;
+  mutable std::map<std::uint64_t, std::uint64_t> needed;  // of 70 items, by cell
 
  private:
   chunk_grid grid_ = chunk_grid::regular({40}, {1}).value();
@@ -66,6 +68,23 @@ TEST(Hdf5HeapStore, AnswersEveryReadHoweverFewCellsAreReadTogether) {
   for (std::uint64_t i = 0; i < 40; ++i) EXPECT_EQ(answers.found[i], i);
   EXPECT_EQ(answers.found[40], ~std::uint64_t{0}) << "not a cell";
   EXPECT_GT(cells->calls, 15U);
+}
+
+TEST(Hdf5HeapStore, PassesTheItemsThatAreNeeded) {
+  const auto cells = std::make_shared<const large_cells>();
+  const hdf5_heap_store store(cells, context::make().value());
+  const std::vector<std::uint64_t> some = {5, 1};
+  item_read reads[2];
+  reads[0].read.key = "7";
+  reads[0].items = some;
+  reads[1].read.key = "9";
+  reads[1].read.tag = 1;
+  all_answers answers;
+  store.read_items(reads, answers, {});
+  EXPECT_EQ(answers.found[0], 7U);
+  EXPECT_EQ(answers.found[1], 9U);
+  EXPECT_EQ(cells->needed[7], 3U);
+  EXPECT_EQ(cells->needed[9], 70U);
 }
 
 TEST(Hdf5HeapStore, CancelledReadsAreNotRead) {

@@ -21,6 +21,8 @@ constexpr std::uint64_t kMostReferenceBytes = std::uint64_t{1} << 26;
 /// For elements that were never written: the file's size does not bound their number.
 constexpr std::uint64_t kMostFillBytes = std::uint64_t{1} << 26;
 
+constexpr bool kKeepsLong = false;
+
 using outside = hdf5_element::outside;
 
 }  // namespace
@@ -28,12 +30,12 @@ using outside = hdf5_element::outside;
 /// Reads elements in one pass over the file: a heap collection that several cells share is read once.
 class hdf5_heap_values::operation {
  public:
-  operation(const hdf5_heap_values& of, hdf5_file& file) : of_(of), file_(file), heap_(file) {}
+  operation(const hdf5_heap_values& of, hdf5_file& file) : of_(of), file_(file), heap_(file, kKeepsLong), nodes_(of) {}
 
-  result<cell_bytes> cell(std::uint64_t number) {
-    auto made = read_cell(number);
+  result<cell_bytes> cell(const hdf5_cell_request& wanted) {
+    auto made = read_cell(wanted);
     if (made.ok()) return made;
-    return std::move(made).error().note(fmt::format("reading {}", of_.references_->describe(number)));
+    return std::move(made).error().note(fmt::format("reading {}", of_.references_->describe(wanted.cell)));
   }
 
   result<std::string> value(std::span<const std::byte> reference) {
@@ -42,29 +44,48 @@ class hdf5_heap_values::operation {
   }
 
  private:
-  result<cell_bytes> read_cell(std::uint64_t number) {
-    PENSTOCK_ASSIGN(const std::vector<std::byte> references, read_references(number));
+  result<cell_bytes> read_cell(const hdf5_cell_request& wanted) {
+    PENSTOCK_ASSIGN(const std::vector<std::byte> references, read_references(wanted.cell));
     if (file_.waiting() && references.empty()) return cell_bytes();
     const hdf5_array::variable_elements& elements = *of_.of_.variable;
     const std::size_t item = elements.stored_bytes;
     const std::vector<std::byte>& fill = elements.fill;
     cell_bytes out;
     std::uint64_t filled = 0;
+    out.reserve(likely_bytes(wanted, references));
     append_cell_number(out, references.size() / item);
     for (std::size_t at = 0; at < references.size(); at += item) {
+      if (!wanted.needs(at / item)) {
+        append_cell_number(out, 0);
+        continue;
+      }
       const std::span<const std::byte> reference = elements.reference(std::span(references).subspan(at, item));
       auto found = find(reference);
       if (!found.ok() && file_.waiting()) continue;
       if (!found.ok()) return std::move(found).error();
       if (out.size() + found->size() > kMostHdf5CellBytes)
-        return error(errc::unsupported, fmt::format("cells of more than {} bytes of variable length are not readable",
-                                                    kMostHdf5CellBytes));
+        return error(
+            errc::unsupported,
+            fmt::format("more than {} bytes of variable length of one cell are not read at once", kMostHdf5CellBytes));
       const bool is_fill = !fill.empty() && std::ranges::equal(reference, elements.reference(fill));
       PENSTOCK_TRY(count(found->size(), is_fill, filled));
       append_cell_number(out, found->size());
       out.insert(out.end(), found->begin(), found->end());
     }
     return out;
+  }
+
+  // What a cell needs if its references are right, so that its bytes are rarely copied while they grow.
+  std::size_t likely_bytes(const hdf5_cell_request& wanted, std::span<const std::byte> references) const {
+    const hdf5_array::variable_elements& elements = *of_.of_.variable;
+    const std::size_t item = elements.stored_bytes;
+    std::uint64_t out = 4 * (references.size() / item + 1);
+    if (elements.what != outside::text && elements.what != outside::list) return static_cast<std::size_t>(out);
+    for (std::size_t at = 0; at < references.size(); at += item) {
+      hdf5_cursor cursor(elements.reference(references.subspan(at, item)));
+      if (wanted.needs(at / item)) out = saturating_add(out, cursor.number(4) * elements.item_bytes);
+    }
+    return static_cast<std::size_t>(std::min({out, kMostHdf5CellBytes, file_.size()}));
   }
 
   // Many elements may refer to one object of the heap, or to none. Paths are not bytes of the file, and there are as
@@ -103,15 +124,17 @@ class hdf5_heap_values::operation {
     if (!intersect(grid, at, whole, region)) return out;
     if (!from.variable->fill.empty()) fill_region(region, steps, out);
 
-    const std::optional<std::size_t> entry = of_.entry_of(number);
-    if (!entry) return out;
+    auto found = find_chunk(number);
+    if (!found.ok() && file_.waiting()) return std::vector<std::byte>();
+    if (!found.ok()) return std::move(found).error();
+    if (!*found) return out;
+    const stored_chunk& chunk = **found;
     std::span<const std::byte> encoded;
     if (from.inline_bytes) {
-      encoded =
-          std::span(*from.inline_bytes)
-              .subspan(static_cast<std::size_t>(from.offsets[*entry]), static_cast<std::size_t>(from.lengths[*entry]));
+      encoded = std::span(*from.inline_bytes)
+                    .subspan(static_cast<std::size_t>(chunk.offset), static_cast<std::size_t>(chunk.length));
     } else {
-      auto read = file_.at(from.offsets[*entry] - file_.base(), from.lengths[*entry]);
+      auto read = file_.at(chunk.offset - file_.base(), chunk.length);
       if (!read.ok() && file_.waiting()) return std::vector<std::byte>();
       if (!read.ok()) return std::move(read).error();
       encoded = *read;
@@ -121,10 +144,66 @@ class hdf5_heap_values::operation {
     target.strides = steps;
     target.in_cell = &region.in_cell;
     target.covers_cell = region.covers_cell;
-    const std::size_t chain = from.chains.empty() ? 0 : from.chains[*entry];
-    PENSTOCK_TRY(of_.references_->chains()[chain].decode(encoded, target, scratch_));
+    PENSTOCK_TRY(of_.references_->chains()[chunk.chain].decode(encoded, target, scratch_));
     return out;
   }
+
+  // The chunk of a cell; none: it was never written.
+  result<std::optional<stored_chunk>> find_chunk(std::uint64_t cell) {
+    if (!of_.of_.index) return of_.listed_chunk(cell);
+    const hdf5_chunk_index& index = *of_.of_.index;
+    for (;;) {
+      hdf5_chunk_place at;
+      index_request missing;
+      PENSTOCK_ASSIGN(const hdf5_lookup outcome, index.find(cell, nodes_, hint_, at, missing));
+      if (outcome == hdf5_lookup::absent) return std::optional<stored_chunk>();
+      if (outcome == hdf5_lookup::waits) {
+        PENSTOCK_TRY(nodes_.read(missing, file_));
+        continue;
+      }
+      const std::span<const codec_chain> chains = of_.references_->chains();
+      if (at.mask >= chains.size())
+        return hdf5_damaged(
+            fmt::format("a chunk skips filters {:#x}, there are {} ways to decode", at.mask, chains.size()));
+      if (at.length > chains[at.mask].max_encoded_bytes())
+        return hdf5_damaged(fmt::format("the index gives {} bytes to a chunk whose codecs make at most {}", at.length,
+                                        chains[at.mask].max_encoded_bytes()));
+      return std::optional(stored_chunk{at.address, at.length, static_cast<std::size_t>(at.mask)});
+    }
+  }
+
+  /// The nodes of the chunk index that this operation has used. They are also cached for later ones.
+  class known_nodes final : public index_lookup {
+   public:
+    explicit known_nodes(const hdf5_heap_values& of) noexcept : of_(of) {}
+
+    const index_entry* find(const index_key& key) const override {
+      if (const auto known = used_.find(key.node); known != used_.end()) return &known->second;
+      const std::lock_guard lock(of_.mutex_);
+      const auto cached = of_.nodes_.find(key.node);
+      return cached == of_.nodes_.end() ? nullptr : &used_.emplace(*cached).first->second;
+    }
+
+    result<> read(const index_request& wanted, hdf5_file& file) {
+      constexpr std::uint64_t kMostCached = std::uint64_t{4} << 20;
+      PENSTOCK_ASSIGN(const auto bytes, file.at(wanted.range.offset - file.base(), wanted.range.length));
+      index_entry made;
+      PENSTOCK_ASSIGN(made.block, of_.of_.index->parse(wanted, bytes, byte_range::kAll));
+      const std::uint64_t size = made.block->memory_bytes();
+      used_.emplace(wanted.key.node, made);
+      const std::lock_guard lock(of_.mutex_);
+      if (of_.node_bytes_ + size > kMostCached) {
+        of_.nodes_.clear();
+        of_.node_bytes_ = 0;
+      }
+      if (size <= kMostCached && of_.nodes_.emplace(wanted.key.node, std::move(made)).second) of_.node_bytes_ += size;
+      return {};
+    }
+
+   private:
+    const hdf5_heap_values& of_;
+    mutable std::map<std::uint64_t, index_entry> used_;
+  };
 
   void fill_region(const cell_region& region, const strides& steps, std::vector<std::byte>& out) const {
     const std::vector<std::byte>& fill = of_.of_.variable->fill;
@@ -190,6 +269,8 @@ class hdf5_heap_values::operation {
   const hdf5_heap_values& of_;
   hdf5_file& file_;
   hdf5_global_heap heap_;
+  known_nodes nodes_;
+  hdf5_search_hint hint_;
   worker_scratch scratch_;
 };
 
@@ -200,13 +281,17 @@ hdf5_heap_values::hdf5_heap_values(std::shared_ptr<hdf5_reader> from, hdf5_array
     cell_shape_.push_back(grid().axis(d).cells() == 0 ? 1 : grid().axis(d).codec_length(0));
 }
 
-// The index of a cell in the columns of the dataset; nullopt: it was never written.
-std::optional<std::size_t> hdf5_heap_values::entry_of(std::uint64_t cell) const {
-  if (of_.cells.empty())
-    return cell < of_.offsets.size() ? std::optional(static_cast<std::size_t>(cell)) : std::nullopt;
-  const auto at = std::lower_bound(of_.cells.begin(), of_.cells.end(), cell);
-  if (at == of_.cells.end() || *at != cell) return std::nullopt;
-  return static_cast<std::size_t>(at - of_.cells.begin());
+// The chunk of a cell in a list of all chunks; nullopt: it was never written.
+std::optional<hdf5_heap_values::stored_chunk> hdf5_heap_values::listed_chunk(std::uint64_t cell) const {
+  std::size_t at = static_cast<std::size_t>(cell);
+  if (!of_.cells.empty()) {
+    const auto found = std::lower_bound(of_.cells.begin(), of_.cells.end(), cell);
+    if (found == of_.cells.end() || *found != cell) return std::nullopt;
+    at = static_cast<std::size_t>(found - of_.cells.begin());
+  } else if (cell >= of_.offsets.size()) {
+    return std::nullopt;
+  }
+  return stored_chunk{of_.offsets[at], of_.lengths[at], of_.chains.empty() ? std::size_t{0} : of_.chains[at]};
 }
 
 // The paths of the file's objects, which are searched once.
@@ -219,15 +304,18 @@ std::shared_ptr<const hdf5_paths> hdf5_heap_values::paths(hdf5_file& file, hdf5_
 }
 
 bool hdf5_heap_values::has(std::uint64_t cell) const {
-  return cell < grid().cells() && (!of_.variable->fill.empty() || entry_of(cell).has_value());
+  if (cell >= grid().cells()) return false;
+  return of_.index || !of_.variable->fill.empty() || listed_chunk(cell).has_value();
 }
 
 result<std::vector<std::uint64_t>> hdf5_heap_values::cells() const {
-  if (of_.variable->fill.empty() && !of_.cells.empty()) return of_.cells;
-  return all_hdf5_cells(of_.variable->fill.empty() ? of_.offsets.size() : grid().cells());
+  if (of_.index || !of_.variable->fill.empty()) return all_hdf5_cells(grid().cells());
+  if (!of_.cells.empty()) return of_.cells;
+  return all_hdf5_cells(of_.offsets.size());
 }
 
-std::vector<result<hdf5_heap_values::cell_bytes>> hdf5_heap_values::read(std::span<const std::uint64_t> cells) const {
+std::vector<result<hdf5_heap_values::cell_bytes>> hdf5_heap_values::read(
+    std::span<const hdf5_cell_request> cells) const {
   auto made = from_->parse([&](hdf5_file& file) -> result<std::vector<result<cell_bytes>>> {
     operation reading(*this, file);
     std::vector<result<cell_bytes>> out;

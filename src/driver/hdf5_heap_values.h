@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -25,7 +26,8 @@ namespace penstock::inline v0 {
 /// paths of objects that it refers to.
 ///
 /// The dataset has a reference in place of each element, in ordinary chunks. Values are read together with their cell;
-/// they are neither read before nor cached. Immutable, thread-safe.
+/// they are neither read before nor cached. Of a chunk index that is not listed, up to 4 MiB of nodes are cached.
+/// Immutable, thread-safe.
 class hdf5_heap_values final : public hdf5_variable_cells {
  public:
   /// \param of          The dataset, with `variable` set. \param references  Its layout, for references as bytes.
@@ -40,7 +42,7 @@ class hdf5_heap_values final : public hdf5_variable_cells {
 
   /// \error Of a cell: corrupt_data  A chunk or a heap is damaged. unsupported  It has more than 2^26 bytes of
   ///        references, or 2^28 of values. Otherwise as the reader's.
-  std::vector<result<cell_bytes>> read(std::span<const std::uint64_t> cells) const override;
+  std::vector<result<cell_bytes>> read(std::span<const hdf5_cell_request> cells) const override;
   store_traits traits() const override { return from_->from()->traits(); }
   std::string uri() const override { return from_->from()->uri(); }
 
@@ -49,15 +51,22 @@ class hdf5_heap_values final : public hdf5_variable_cells {
 
  private:
   class operation;
-  std::optional<std::size_t> entry_of(std::uint64_t cell) const;
+  /// The bytes of a chunk of references, counted from the beginning of the file or of `inline_bytes`.
+  struct stored_chunk {
+    std::uint64_t offset = 0, length = 0;
+    std::size_t chain = 0;
+  };
+  std::optional<stored_chunk> listed_chunk(std::uint64_t cell) const;
   std::shared_ptr<const hdf5_paths> paths(hdf5_file& file, hdf5_tree& tree) const;
 
   std::shared_ptr<hdf5_reader> from_;
   hdf5_array of_;
   std::shared_ptr<const chunk_layout> references_;
   extents cell_shape_;
-  mutable std::mutex mutex_;  // protects paths_
+  mutable std::mutex mutex_;  // protects the following members
   mutable std::shared_ptr<const hdf5_paths> paths_;
+  mutable std::map<std::uint64_t, index_entry> nodes_;  // of the chunk index, by name
+  mutable std::uint64_t node_bytes_ = 0;
 };
 
 }  // namespace penstock::inline v0

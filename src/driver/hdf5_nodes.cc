@@ -420,7 +420,7 @@ result<array> hdf5_nodes::open_by_need(hdf5_array from, const std::string& uri, 
   what.read_table = [of = shared_from_this(), path]() -> result<std::shared_ptr<const referenced_array>> {
     PENSTOCK_ASSIGN(auto made, of->source(path, {}));
     if (!made) return error(errc::conflict, fmt::format("'{}' is gone since the array was opened", path));
-    return made;
+    return made->table ? made : made->read_table();
   };
   const auto read_table = what.read_table;
   auto made = open_reference(context_, std::move(what));

@@ -78,6 +78,8 @@ result<std::span<const std::byte>> hdf5_stored_file::read(std::uint64_t offset, 
     return std::move(read).error().note(read_note(key_, range));
   }
   if (read->bytes.size() < length) return error(errc::io_error, "the file ended early while it was read");
+  for (window& each : windows_)
+    if (each.bytes.size() > kMostWindow) each = {};  // one long value at a time
   newest_ = (newest_ + 1) % windows_.size();
   windows_[newest_] = {offset, std::move(read->bytes)};
   return std::span<const std::byte>(windows_[newest_].bytes).first(static_cast<std::size_t>(length));

@@ -90,7 +90,7 @@ result<std::shared_ptr<const referenced_array>> with_values(referenced_array of,
   std::vector<std::byte> all;
   const std::size_t together = hdf5_cells_together(values.grid());
   for (std::span<const std::uint64_t> left(cells); !left.empty();) {
-    auto made = values.read(left.first(std::min(together, left.size())));
+    auto made = values.read_whole(left.first(std::min(together, left.size())));
     left = left.subspan(made.size());
     for (auto& each : made) {
       if (!each.ok()) return std::move(each).error();

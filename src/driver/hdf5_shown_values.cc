@@ -17,8 +17,9 @@ namespace penstock::inline v0 {
 namespace {
 
 constexpr std::uint64_t kLeastElements = 256, kMostElements = std::uint64_t{1} << 20;
-constexpr std::uint64_t kMostShown = 16 * kMostElements;  // the most elements that all parts show in one cell
-constexpr std::size_t kMostSourceCells = 256;             // the most cells whose values are in memory together
+constexpr std::uint64_t kMostShown = 16 * kMostElements;      // the most elements that all parts show in one cell
+constexpr std::uint64_t kMostNoted = std::uint64_t{1} << 26;  // bits for the items of one cell of a source
+constexpr std::size_t kMostSourceCells = 256;                 // the most cells whose values are in memory together
 
 // Items of lists are bytes here, so they have to be stored in the same form.
 result<> check_type(const referenced_array& source, const json& item) {
@@ -74,6 +75,7 @@ struct hdf5_shown_values::shown_box {
 /// Cells of sources, with their items.
 struct hdf5_shown_values::read_cells {
   struct items {
+    std::vector<std::uint64_t> needed;  // a bit for each item; empty: all
     std::optional<error> failed;
     cell_bytes bytes;
     std::vector<std::span<const std::byte>> each;  // empty: the source does not have the cell
@@ -85,11 +87,12 @@ class hdf5_shown_values::operation {
  public:
   explicit operation(const hdf5_shown_values& of) : of_(of) {}
 
-  /// Adds a cell, and the cells of sources that it needs.
-  void add(std::uint64_t cell) {
+  /// Adds a cell, and the items of cells of sources that it needs.
+  void add(const hdf5_cell_request& request) {
     dim_vector<std::uint64_t> at;
-    of_.grid_.coordinates(cell, at);
+    of_.grid_.coordinates(request.cell, at);
     wanted made;
+    made.request = request;
     std::vector<std::pair<std::uint64_t, std::uint64_t>> box;
     for (std::size_t d = 0; d < of_.grid_.rank(); ++d) {
       const grid_axis& axis = of_.grid_.axis(d);
@@ -110,8 +113,7 @@ class hdf5_shown_values::operation {
         made.boxes.clear();
         break;
       }
-      for_each_cell(shown, 0, of_.known_[which].cell,
-                    [&](std::uint64_t source) { needed_.known.try_emplace({of_.known_[which].from, source}); });
+      note_needed(request, shown);
       made.boxes.push_back(std::move(shown));
     }
     wanted_.push_back(std::move(made));
@@ -143,6 +145,7 @@ class hdf5_shown_values::operation {
 
  private:
   struct wanted {
+    hdf5_cell_request request;
     std::vector<shown_box> boxes;
     std::optional<error> failed;
     std::vector<std::uint64_t> valid;  // the number of the cell's elements that are in the array, along each dimension
@@ -174,32 +177,51 @@ class hdf5_shown_values::operation {
     return out;
   }
 
+  /// Calls `visit` with each combination of the positions from dimension `d` on, until it returns false: the item of
+  /// the dataset's cell, the cell of the source, and the item in that.
   template <class Visit>
-  static void for_each_cell(const shown_box& in, std::size_t d, std::uint64_t cell, const Visit& visit) {
-    if (d == in.along.size()) return visit(cell);
-    std::uint64_t last = ~std::uint64_t{0};
-    for (const position& each : in.along[d]) {
-      if (each.cell == last) continue;
-      last = each.cell;
-      for_each_cell(in, d + 1, cell + each.cell, visit);
-    }
+  static bool for_each_item(const shown_box& in, std::size_t d, std::uint64_t to, std::uint64_t cell,
+                            std::uint64_t item, const Visit& visit) {
+    if (d == in.along.size()) return visit(to, cell, item);
+    for (const position& each : in.along[d])
+      if (!for_each_item(in, d + 1, to + each.to, cell + each.cell, item + each.item, visit)) return false;
+    return true;
+  }
+
+  void note_needed(const hdf5_cell_request& request, const shown_box& shown) {
+    const known_part& known = of_.known_[shown.part];
+    // Sources refuse larger cells.
+    const std::uint64_t elements = hdf5_cell_elements(known.from->grid());
+    const bool counts = elements <= kMostNoted;
+    std::vector<std::uint64_t>* bits = nullptr;
+    std::uint64_t last = 0;
+    for_each_item(shown, 0, 0, known.cell, known.item, [&](std::uint64_t to, std::uint64_t cell, std::uint64_t item) {
+      if (!request.needs(to)) return true;
+      if (bits == nullptr || last != cell) {
+        bits = &needed_.known[{known.from, cell}].needed;
+        last = cell;
+        if (counts) bits->resize(static_cast<std::size_t>(ceil_div(elements, 64)));
+      }
+      if (counts) (*bits)[static_cast<std::size_t>(item / 64)] |= std::uint64_t{1} << item % 64;
+      return true;
+    });
   }
 
   void read_needed() {
-    std::map<const hdf5_variable_cells*, std::vector<std::uint64_t>> by_source;
+    std::map<const hdf5_variable_cells*, std::vector<hdf5_cell_request>> by_source;
     for (const auto& [key, items] : needed_.known)
-      if (key.first->has(key.second)) by_source[key.first].push_back(key.second);
-    const std::vector<std::pair<const hdf5_variable_cells*, std::vector<std::uint64_t>>> all(by_source.begin(),
-                                                                                             by_source.end());
+      if (key.first->has(key.second)) by_source[key.first].push_back({key.second, items.needed});
+    const std::vector<std::pair<const hdf5_variable_cells*, std::vector<hdf5_cell_request>>> all(by_source.begin(),
+                                                                                                 by_source.end());
     const auto read = [&](std::size_t i) {
       const std::size_t together = hdf5_cells_together(all[i].first->grid(), kMostElements);
-      for (std::span<const std::uint64_t> left(all[i].second); !left.empty();) {
+      for (std::span<const hdf5_cell_request> left(all[i].second); !left.empty();) {
         const auto some = left.first(std::min(left.size(), together));
         const bool is_too_much = source_bytes_ > kMostHdf5CellBytes;
         auto cells = is_too_much ? refused(some.size()) : all[i].first->read(some);
         left = left.subspan(cells.size());
         for (std::size_t k = 0; k < cells.size(); ++k)
-          take(std::move(cells[k]), needed_.known.at({all[i].first, some[k]}));
+          take(std::move(cells[k]), needed_.known.at({all[i].first, some[k].cell}));
       }
     };
     // Requests to remote files run together.
@@ -242,8 +264,15 @@ class hdf5_shown_values::operation {
     for (const shown_box& each : cell.boxes) {
       const known_part& known = of_.known_[each.part];
       last_ = nullptr;
-      auto placed = place(each, 0, 0, known.cell, known.item, items);
-      if (!placed.ok()) return std::move(placed).error().note(fmt::format("mapping of {}", of_.parts_[each.part].name));
+      std::optional<error> failed;
+      for_each_item(each, 0, 0, known.cell, known.item,
+                    [&](std::uint64_t to, std::uint64_t source, std::uint64_t item) {
+                      if (!cell.request.needs(to)) return true;
+                      auto placed = place(known, to, source, item, items);
+                      if (!placed.ok()) failed = std::move(placed).error();
+                      return !failed;
+                    });
+      if (failed) return std::move(*failed).note(fmt::format("mapping of {}", of_.parts_[each.part].name));
     }
     std::uint64_t bytes = 4;
     for (const auto& each : items) bytes += 4 + each.size();
@@ -262,22 +291,16 @@ class hdf5_shown_values::operation {
 
   void fill(const wanted& cell, std::size_t d, std::uint64_t at, std::vector<std::span<const std::byte>>& items) const {
     if (d == cell.valid.size()) {
-      items[static_cast<std::size_t>(at)] = std::as_bytes(std::span(of_.fill_));
+      if (cell.request.needs(at)) items[static_cast<std::size_t>(at)] = std::as_bytes(std::span(of_.fill_));
       return;
     }
     for (std::uint64_t i = 0; i < cell.valid[d]; ++i) fill(cell, d + 1, at * of_.cell_shape_[d] + i, items);
   }
 
-  // The combinations of the positions from dimension `d` on.
-  result<> place(const shown_box& in, std::size_t d, std::uint64_t to, std::uint64_t cell, std::uint64_t item,
+  result<> place(const known_part& from, std::uint64_t to, std::uint64_t cell, std::uint64_t item,
                  std::vector<std::span<const std::byte>>& items) {
-    if (d != in.along.size()) {
-      for (const position& each : in.along[d])
-        PENSTOCK_TRY(place(in, d + 1, to + each.to, cell + each.cell, item + each.item, items));
-      return {};
-    }
     if (last_ == nullptr || last_cell_ != cell) {
-      last_ = &needed_.known.at({of_.known_[in.part].from, cell});
+      last_ = &needed_.known.at({from.from, cell});
       last_cell_ = cell;
       if (last_->failed) return last_->failed->clone();
     }
@@ -422,7 +445,7 @@ store_traits hdf5_shown_values::traits() const {
 }
 
 std::vector<result<hdf5_variable_cells::cell_bytes>> hdf5_shown_values::read(
-    std::span<const std::uint64_t> cells) const {
+    std::span<const hdf5_cell_request> cells) const {
   std::vector<result<cell_bytes>> out;
   std::uint64_t bytes = 0;
   while (!cells.empty() && bytes < kHdf5BytesTogether) {

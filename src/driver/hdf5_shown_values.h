@@ -36,7 +36,7 @@ class hdf5_shown_values final : public hdf5_variable_cells {
   const extents& cell_shape() const noexcept { return cell_shape_; }
   result<std::vector<std::uint64_t>> cells() const override { return all_hdf5_cells(grid_.cells()); }
   bool has(std::uint64_t cell) const override { return cell < grid_.cells(); }
-  std::vector<result<cell_bytes>> read(std::span<const std::uint64_t> cells) const override;
+  std::vector<result<cell_bytes>> read(std::span<const hdf5_cell_request> cells) const override;
   store_traits traits() const override;
   std::string uri() const override { return uri_; }
 

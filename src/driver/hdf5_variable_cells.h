@@ -21,6 +21,17 @@ inline constexpr std::uint64_t kMostHdf5CellBytes = std::uint64_t{1} << 28;
 /// not limit it.
 inline constexpr std::uint64_t kHdf5BytesTogether = std::uint64_t{1} << 26;
 
+/// A cell, and which of its elements are needed.
+struct hdf5_cell_request {
+  std::uint64_t cell = 0;
+  std::span<const std::uint64_t> items = {};  ///< a bit for each element, in C order; empty: all are needed
+
+  bool needs(std::uint64_t item) const noexcept {
+    return items.empty() ||
+           (item / 64 < items.size() && (items[static_cast<std::size_t>(item / 64)] >> item % 64 & 1) != 0);
+  }
+};
+
 /// The elements of variable length of a dataset, cell by cell. Values are read together with their cell. Thread-safe.
 class hdf5_variable_cells {
  public:
@@ -34,11 +45,19 @@ class hdf5_variable_cells {
   virtual bool has(std::uint64_t cell) const = 0;
 
   /// Reads cells in the form of the codecs vlen-utf8, vlen-bytes and vlen-array. For remote files this takes a few
-  /// round trips, regardless of the number of cells. Elements after the end of the array are empty.
+  /// round trips, regardless of the number of cells. Elements after the end of the array, and those that are not
+  /// needed, are empty: memory and requests depend on the others.
   /// \pre The array `has` them, and there is at least one.
   /// \returns The bytes of the first cells: at least of one, and not of those after kHdf5BytesTogether.
   /// \error Of a cell: unsupported  More than 2^28 bytes.
-  virtual std::vector<result<cell_bytes>> read(std::span<const std::uint64_t> cells) const = 0;
+  virtual std::vector<result<cell_bytes>> read(std::span<const hdf5_cell_request> cells) const = 0;
+
+  /// The same for all elements.
+  std::vector<result<cell_bytes>> read_whole(std::span<const std::uint64_t> cells) const {
+    std::vector<hdf5_cell_request> wanted;
+    for (const std::uint64_t each : cells) wanted.push_back({each});
+    return read(wanted);
+  }
 
   /// Whether reads wait for requests, and how many may run at a time.
   virtual store_traits traits() const = 0;

@@ -120,7 +120,12 @@ bool read_job::read_one_cell(const source& from, const std::shared_ptr<item_aren
   }
 
   mine.arrived.reset();
-  from.store->read({&read, 1}, mine, std::stop_token());
+  if (const item_store* const items = item_store_of(from)) {
+    const item_read wanted{read, items_of(from, *cell, chain, where, mine.items)};
+    items->read_items({&wanted, 1}, mine, std::stop_token());
+  } else {
+    from.store->read({&read, 1}, mine, std::stop_token());
+  }
   const auto done = mine.take();
   mine.arrived.reset();
   if (!done.ok() && done.error().code() == errc::not_found && extent.state == presence::unknown) {

@@ -5,12 +5,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include <penstock/store.h>
+#include "array/element_bits.h"
 #include "base/buffer.h"
 #include "base/nvtx.h"
 #include "codec/worker_scratch.h"
+#include "engine/item_store.h"
 #include "engine/read_job.h"
 #include "plan/placement.h"
 
@@ -48,6 +52,7 @@ struct read_job::worker_state final : completion_sink, read_buffer {
   buffer encoded;
   buffer decoded;  // of cells that only need a check
   placement where;
+  std::vector<std::uint64_t> items;  // `item_read::items` of the current request
   // For an object that was requested as a whole: its index, and the locations of the cells in it.
   index_table indexes;
   std::vector<chunk_extent> extents;
@@ -68,9 +73,35 @@ struct read_job::flight final : read_buffer {
   std::uint64_t counted_bytes = 0;
   std::uint64_t begin_ns = 0;
   read_buffer* sunk = nullptr;
+  std::vector<std::uint64_t> items;  // `item_read::items`
   nvtx_id range = 0;
   std::optional<result<read_done>> arrived;
 };
+
+/// The selected elements of a cell as `item_read::items`. `where`: the cell's placement, `bits`: memory for them.
+inline std::span<const std::uint64_t> items_of(const source& from, cell_id cell, const codec_chain& chain,
+                                               const placement& where, std::vector<std::uint64_t>& bits) {
+  constexpr std::uint64_t kMostBits = std::uint64_t{1} << 26;
+  if (chain.decoded_bytes() / chain.type().item_bytes() > kMostBits) return {};
+  if (where.target.indexed == nullptr && is_whole_cell(from, cell, where)) return {};
+  mark_elements(where.target.in_cell, where.target.indexed, chain.cell(), bits);
+  return bits;
+}
+
+/// The same for a request of a plan.
+inline std::span<const std::uint64_t> items_of(const source& from, const read_plan& plan, const fetch_op& op,
+                                               placement& where, std::vector<std::uint64_t>& bits) {
+  if (op.what != request::data || op.decode_count != 1) return {};
+  const decode_op& decode = plan.decodes[op.first_decode];
+  if (places_of(from, decode.cell) != 1 || !place_cell(from, decode.cell, where)) return {};
+  return items_of(from, decode.cell, from.layout->chains()[decode.chain], where, bits);
+}
+
+/// The store, if it can leave out elements that a read into memory does not need.
+inline const item_store* item_store_of(const source& from) {
+  const bool is_variable = from.to != nullptr && from.layout->chains()[0].type().variable_length();
+  return is_variable ? dynamic_cast<const item_store*>(from.store) : nullptr;
+}
 
 inline bool read_job::may_send() const noexcept {
   return in_flight_ == 0 || (in_flight_ < io_concurrency_ && flight_bytes_ < kMaxFlightBytes);

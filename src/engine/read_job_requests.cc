@@ -43,6 +43,7 @@ void read_job::issue_fetch(guard& lock, unsigned worker) {
     if (of.next_fetch == of.plan.fetches.size()) current_ = nullptr;
     return which;
   };
+  const item_store* const items = with_.sink || with_.failures != nullptr ? nullptr : item_store_of(from);
   ++active_;
   if (of.plan.fetches[of.next_fetch].what == request::none || from.store->traits().inline_completion) {
     const std::size_t which = next();
@@ -66,13 +67,19 @@ void read_job::issue_fetch(guard& lock, unsigned worker) {
     {
       timed_stage timing = time(stage::fetch, worker, which);
       const nvtx_scope range(nvtx_name::disk);
-      from.store->read({&read, 1}, mine, stop_source_.get_token());
+      if (items != nullptr) {
+        const item_read wanted{read, items_of(from, of.plan, op, mine.where, mine.items)};
+        items->read_items({&wanted, 1}, mine, stop_source_.get_token());
+      } else {
+        from.store->read({&read, 1}, mine, stop_source_.get_token());
+      }
       if (timing.is_recorded() && mine.arrived && mine.arrived->ok()) timing.moved((*mine.arrived)->bytes.size(), 0);
     }
     finish_fetch(lock, of, which, worker, mine.take());
     return;
   }
   std::array<byte_read, kRequestsAtOnce> batch;
+  std::array<item_read, kRequestsAtOnce> wanted;
   std::size_t count = 0;
   std::optional<std::pair<std::size_t, error>> refused;
   while (count < kRequestsAtOnce && current_ == &of && of.plan.fetches[of.next_fetch].what != request::none &&
@@ -87,9 +94,15 @@ void read_job::issue_fetch(guard& lock, unsigned worker) {
     }
     ++count;
     launch(read, &of, which, likely_bytes(of, of.plan.fetches[which], read));
+    if (items != nullptr)
+      wanted[count - 1] = {
+          read, items_of(from, of.plan, of.plan.fetches[which], workers_[worker]->where, flights_[read.tag]->items)};
   }
   lock.unlock();
-  if (count != 0) from.store->read(std::span(batch).first(count), *this, stop_source_.get_token());
+  if (count != 0 && items != nullptr)
+    items->read_items(std::span(wanted).first(count), *this, stop_source_.get_token());
+  else if (count != 0)
+    from.store->read(std::span(batch).first(count), *this, stop_source_.get_token());
   if (refused) {
     finish_fetch(lock, of, refused->first, worker, std::move(refused->second));
   } else {

@@ -38,11 +38,11 @@ class some_text final : public hdf5_variable_cells {
   bool has(std::uint64_t cell) const override { return states_.at(cell) != 0; }
   bool is_damaged(std::uint64_t cell) const { return states_.at(cell) == 1; }
 
-  std::vector<result<cell_bytes>> read(std::span<const std::uint64_t> cells) const override {
+  std::vector<result<cell_bytes>> read(std::span<const hdf5_cell_request> cells) const override {
     std::vector<result<cell_bytes>> out;
-    for (const std::uint64_t each : cells) {
-      require(has(each));
-      if (is_damaged(each))
+    for (const hdf5_cell_request& each : cells) {
+      require(has(each.cell));
+      if (is_damaged(each.cell))
         out.emplace_back(error(errc::corrupt_data, "damaged"));
       else
         out.emplace_back(bytes_of(each));
@@ -66,14 +66,15 @@ class some_text final : public hdf5_variable_cells {
   }
 
  private:
-  cell_bytes bytes_of(std::uint64_t cell) const {
+  cell_bytes bytes_of(const hdf5_cell_request& wanted) const {
     dim_vector<std::uint64_t> at;
-    grid_.coordinates(cell, at);
+    grid_.coordinates(wanted.cell, at);
     const numbers lengths(cell_.begin(), cell_.end());
     const auto positions = all_positions(lengths);
     cell_bytes out;
     append_cell_number(out, positions.size());
-    for (const numbers& each : positions) {
+    for (std::size_t i = 0; i < positions.size(); ++i) {
+      const numbers& each = positions[i];
       std::uint64_t element = 0;
       bool inside = true;
       for (std::size_t d = 0; d < shape_.size(); ++d) {
@@ -81,7 +82,7 @@ class some_text final : public hdf5_variable_cells {
         inside = inside && place < shape_[d];
         element = element * shape_[d] + place;
       }
-      const std::string text = inside ? value(element) : "beyond the end";
+      const std::string text = !wanted.needs(i) ? "not needed" : inside ? value(element) : "beyond the end";
       append_cell_number(out, text.size());
       for (const char letter : text) out.push_back(static_cast<std::byte>(letter));
     }
@@ -157,7 +158,16 @@ extern "C" int run_hdf5_shown_values(const std::uint8_t* data, std::size_t size)
   for (std::size_t begin = 0; begin < cells.size();) {
     const std::size_t batch = std::min<std::size_t>(cells.size() - begin, 1 + input.below(4));
     const std::span<const std::uint64_t> wanted(cells.data() + begin, batch);
-    auto read = made->read(wanted);
+    const std::size_t words = (hdf5_cell_elements(grid) + 63) / 64;
+    std::vector<numbers> bits(batch);
+    std::vector<hdf5_cell_request> requests;
+    for (std::size_t k = 0; k < batch; ++k) {
+      const bool picks = input.below(2) == 1;
+      for (std::size_t i = 0; picks && i < words; ++i)
+        bits[k].push_back(input.below(256) * 0x0101010101010101U ^ input.below(256) << input.below(56));
+      requests.push_back({wanted[k], bits[k]});
+    }
+    auto read = made->read(requests);
     require(read.size() == batch);
     for (std::size_t k = 0; k < batch; ++k) {
       require(made->has(wanted[k]));
@@ -174,8 +184,9 @@ extern "C" int run_hdf5_shown_values(const std::uint8_t* data, std::size_t size)
           inside = inside && place < shape[d];
           element = element * shape[d] + place;
         }
-        expected.push_back(inside ? &model[element] : nullptr);
-        is_damaged = is_damaged || (inside && model[element].is_damaged);
+        const bool is_needed = inside && requests[k].needs(expected.size());
+        expected.push_back(is_needed ? &model[element] : nullptr);
+        is_damaged = is_damaged || (is_needed && model[element].is_damaged);
       }
       require(read[k].ok() != is_damaged);
       if (!read[k].ok()) continue;

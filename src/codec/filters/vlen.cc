@@ -15,6 +15,7 @@
 #include "array/utf8.h"
 #include "codec/byte_codecs.h"
 #include "codec/codec_members.h"
+#include "codec/library_contexts.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -67,8 +68,12 @@ class vlen_codec final : public byte_codec {
       scratch.out_of_room = true;
       return error{errc::corrupt_data, fmt::format("{} items need more than {} bytes", name_, out.size())};
     }
-    PENSTOCK_ASSIGN(const std::span<std::byte> room,
-                    scratch.items().allocate(encoded.size() - kNumberBytes * (items_ + 1)));
+    std::uint64_t bytes = encoded.size() - kNumberBytes * (items_ + 1);
+    const worker_scratch::contexts& known = scratch.libraries();
+    if (!known.wanted_items.empty()) {
+      PENSTOCK_ASSIGN(bytes, wanted_bytes(encoded, known));
+    }
+    PENSTOCK_ASSIGN(const std::span<std::byte> room, scratch.items().allocate(bytes));
     const std::byte* at = encoded.data() + kNumberBytes;
     const std::byte* const end = encoded.data() + encoded.size();
     std::byte* to = room.data();
@@ -78,6 +83,12 @@ class vlen_codec final : public byte_codec {
       at += kNumberBytes;
       // The lengths of the following items need space too, so `room` cannot be too small.
       if (static_cast<std::uint64_t>(end - at) < length + kNumberBytes * (items_ - i - 1)) return ends_early(i);
+      if (!known.wants_item(i)) {
+        const variable_item none;
+        std::memcpy(out.data() + i * sizeof none, &none, sizeof none);
+        at += length;
+        continue;
+      }
       if (length != 0) std::memcpy(to, at, length);
       if (text_ && !is_utf8({to, length})) {
         return error{errc::corrupt_data, fmt::format("{} item {} of {} bytes is not UTF-8", name_, i, length)};
@@ -128,6 +139,20 @@ class vlen_codec final : public byte_codec {
                    fmt::format("{} item {} has {} bytes, not a multiple of {}", name_, i, bytes, item)};
     if (!list_->swapped.empty()) swap_items(at, bytes / item, list_->type, list_->swapped);
     return {};
+  }
+
+  // The sum of the lengths of the items that are needed.
+  result<std::uint64_t> wanted_bytes(std::span<const std::byte> encoded, const worker_scratch::contexts& known) const {
+    std::uint64_t out = 0, at = kNumberBytes;
+    for (std::uint64_t i = 0; i < items_; ++i) {
+      if (encoded.size() - at < kNumberBytes) return ends_early(i);
+      const std::uint32_t length = load_32(encoded.data() + at);
+      at += kNumberBytes;
+      if (encoded.size() - at < length) return ends_early(i);
+      at += length;
+      if (known.wants_item(i)) out += length;
+    }
+    return out;
   }
 
   error ends_early(std::uint64_t i) const {

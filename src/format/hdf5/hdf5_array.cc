@@ -330,7 +330,7 @@ class array_reader {
     PENSTOCK_ASSIGN(const hdf5_chunk_grid grid, hdf5_chunk_grid::make(shape_, layout_, false));
     out_.cell_count = grid.cells();
     const bool no_items = std::find(element_.shape.begin(), element_.shape.end(), 0) != element_.shape.end();
-    if (is_by_need() && !out_.variable && !no_items && used.size() <= kMostMaskedFilters) {
+    if (is_by_need() && !no_items && used.size() <= kMostMaskedFilters) {
       PENSTOCK_ASSIGN(out_.index, hdf5_chunk_index::open(file_, shape_, layout_, used.size()));
       if (out_.index) {
         for (std::uint64_t mask = 1; mask >> used.size() == 0; ++mask) add_variant(mask, used);

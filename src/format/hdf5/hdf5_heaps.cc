@@ -68,6 +68,7 @@ result<hdf5_global_heap::contents> hdf5_global_heap::parse(std::uint64_t collect
 
 result<const hdf5_global_heap::contents*> hdf5_global_heap::read(std::uint64_t collection) {
   if (last_ != nullptr && last_->address == collection) return last_;
+  if (!keeps_long_) forget_long();
   auto known = collections_.find(collection);
   if (known == collections_.end()) {
     PENSTOCK_ASSIGN(contents made, parse(collection));
@@ -75,6 +76,14 @@ result<const hdf5_global_heap::contents*> hdf5_global_heap::read(std::uint64_t c
   }
   last_ = &known->second;
   return last_;
+}
+
+void hdf5_global_heap::forget_long() {
+  constexpr std::size_t kLongBytes = std::size_t{64} << 10;
+  if (last_ == nullptr || last_->objects.size() != 1 || last_->bytes.size() <= kLongBytes) return;
+  const std::uint64_t address = last_->address;
+  last_ = nullptr;
+  collections_.erase(address);
 }
 
 result<std::span<const std::byte>> hdf5_global_heap::object(std::uint64_t collection, std::uint64_t index) {

@@ -25,13 +25,18 @@ class hdf5_local_heap {
   std::vector<std::byte> bytes_;
 };
 
-/// Objects of variable length in global heap collections. Each collection is read once.
+/// Objects of variable length in global heap collections. Each collection is read once, except for long objects if they
+/// are not kept.
 /// Source: HDF5 File Format Specification 4.0, III.E.
 class hdf5_global_heap {
  public:
-  explicit hdf5_global_heap(hdf5_file& file) noexcept : file_(file) {}
+  /// \param keeps_long  false: objects of more than 64 KiB, which have a collection of their own, are in memory one at
+  /// a
+  ///                    time.
+  explicit hdf5_global_heap(hdf5_file& file, bool keeps_long = true) noexcept : file_(file), keeps_long_(keeps_long) {}
 
-  /// The bytes of an object; valid as long as the heap. Empty if the collection's address is 0 or undefined.
+  /// The bytes of an object; valid as long as the heap, or until the next call if long objects are not kept. Empty if
+  /// the collection's address is 0 or undefined.
   /// \error corrupt_data  The collection or the object does not exist.
   result<std::span<const std::byte>> object(std::uint64_t collection, std::uint64_t index);
 
@@ -48,7 +53,10 @@ class hdf5_global_heap {
   result<const contents*> read(std::uint64_t collection);
   result<contents> parse(std::uint64_t collection);
 
+  void forget_long();
+
   hdf5_file& file_;
+  bool keeps_long_;
   std::unordered_map<std::uint64_t, contents> collections_;
   const contents* last_ = nullptr;  // neighbouring values are usually in one collection
 };
