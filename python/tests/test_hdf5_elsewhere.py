@@ -400,3 +400,108 @@ def test_regions_are_read_by_their_texts(tmp_path: Path) -> None:
         group.region("/group/regions")
     with pytest.raises(ps.InvalidArgumentError, match="a group"):
         group.region("/group[0:1]")
+
+
+NEW = Path(__file__).parents[2] / "tests" / "data" / "hdf5" / "made" / "new_references.h5"
+TARGETS = [
+    "/data",
+    "/data[1:4, 2:6]",
+    "/data@units",
+    "",
+    "/group/inner",
+    "/data[0:1, 1:2] + [0:1, 3:4] + [0:1, 5:6] + [2:3, 1:2] + [2:3, 3:4] + [2:3, 5:6]",
+    "/data[(0, 1), (4, 7)]",
+    "<object at 800 of other.h5>",
+]
+
+
+@pytest.mark.parametrize("where", ["local", "bytes", "http"])
+def test_references_of_hdf5_1_12(tmp_path: Path, where: str) -> None:
+    """H5T_STD_REF. The expected texts are what `tests/data/hdf5/made/new_references.py` refers to."""
+    with HttpServer({"x.h5": NEW.read_bytes()}) as server:
+        source: Any = {"local": NEW, "bytes": NEW.read_bytes(), "http": f"{server.url}/x.h5"}[where]
+        group = ps.open_group(source)
+        for name in ("contiguous", "chunked"):
+            assert group[name][...].tolist() == TARGETS
+            assert group[name][2] == TARGETS[2]
+            assert group[name].storage["dtype"].metadata["reference"] is True
+        assert list(group["data"].attrs["references"]) == TARGETS
+        values = group["data"][...]
+        np.testing.assert_array_equal(group[TARGETS[0]][...], values)
+        np.testing.assert_array_equal(group.region(TARGETS[1]), values[1:4, 2:6])
+    ps.copy(ps.open(NEW, "chunked"), tmp_path / "copy.zarr")
+    assert ps.open(tmp_path / "copy.zarr")[...].tolist() == TARGETS
+
+
+@pytest.mark.parametrize("kind", ["text", "list", "reference", "region"])
+@pytest.mark.parametrize("compression", [None, "gzip"])
+def test_arrays_of_text_lists_and_references(tmp_path: Path, kind: str, compression: str | None) -> None:
+    """An array type adds its axes. h5py cannot write these, so the chunks are copied from an ordinary dataset."""
+    base = {
+        "text": h5py.string_dtype(),
+        "list": h5py.vlen_dtype("i2"),
+        "reference": h5py.ref_dtype,
+        "region": h5py.regionref_dtype,
+    }[kind]
+    shape, chunks, inner = (5, 4), (3, 2), (2, 3)
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["data"] = np.arange(10)
+        plain = file.create_dataset("plain", shape + inner, base, chunks=chunks + inner, compression=compression)
+        want = np.empty(plain.shape, object)
+        for number, at in enumerate(np.ndindex(*plain.shape)):
+            if kind == "text":
+                plain[at] = want[at] = "x" * (number % 5) + str(number)
+            elif kind == "list":
+                plain[at] = want[at] = np.arange(number % 4, dtype="i2")
+            elif kind == "reference":
+                plain[at], want[at] = file["data"].ref, "/data"
+            else:
+                plain[at], want[at] = file["data"].regionref[number % 7 : 8], f"/data[{number % 7}:8]"
+        file.flush()
+        create = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        create.set_chunk(chunks)
+        if compression:
+            create.set_deflate(4)
+        item = h5py.h5t.array_create(h5py.h5t.py_create(base, logical=True), inner)
+        made = h5py.h5d.create(file.id, b"x", item, h5py.h5s.create_simple(shape), create)
+        for i in range(plain.id.get_num_chunks()):
+            offset = plain.id.get_chunk_info(i).chunk_offset
+            mask, content = plain.id.read_direct_chunk(offset)
+            made.write_direct_chunk(offset[:2], content, mask)
+    a = ps.open(tmp_path / "x.h5", "x")
+    assert a.shape == shape + inner
+    assert a.chunks == chunks + inner
+    for which in (..., (slice(1, 4), slice(None), 1), (4, 3, 1, slice(None, None, 2))):
+        got = a[which]
+        if kind == "list":
+            assert same_lists(got, want[which])
+        else:
+            assert got.tolist() == want[which].tolist()
+
+
+@pytest.mark.parametrize("chunks", [None, (2,)])
+def test_members_that_are_arrays_of_text_or_lists(tmp_path: Path, chunks: tuple[int, ...] | None) -> None:
+    fields = [
+        ("number", "<i4"),
+        ("names", h5py.string_dtype(), (3,)),
+        ("lists", h5py.vlen_dtype("<u2"), (2,)),
+        ("last", ">f8"),
+    ]
+    values = np.zeros(5, np.dtype(fields))
+    for i in range(5):
+        values[i]["number"] = i
+        values[i]["names"] = [f"{i} {k}" * k for k in range(3)]
+        values[i]["lists"][0] = np.arange(i, dtype="<u2")
+        values[i]["lists"][1] = np.arange(3, dtype="<u2") + i
+        values[i]["last"] = i / 2
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("table", data=values, dtype=np.dtype(fields), chunks=chunks)
+    table = ps.open(tmp_path / "x.h5", "table")
+    assert table["names"].shape == (5, 3)
+    assert table["names"][...].tolist() == values["names"].tolist()
+    assert same_lists(table["lists"][...], values["lists"])
+    assert same_lists(table["lists"][3:, 1:], values["lists"][3:, 1:])
+    rows = table[1:4]
+    assert rows["number"].tolist() == [1, 2, 3]
+    assert rows["names"].tolist() == values["names"][1:4].tolist()
+    assert same_lists(rows["lists"], values["lists"][1:4])

@@ -92,7 +92,7 @@ class hdf5_heap_values::operation {
   // many as references, so the limit of a cell bounds them.
   result<> count(std::uint64_t bytes, bool is_fill, std::uint64_t& filled) {
     const outside what = of_.of_.variable->what;
-    if (what == outside::object || what == outside::region) return {};
+    if (what != outside::text && what != outside::list) return {};
     if (!is_fill) return file_.spend(bytes);
     filled += bytes;
     if (filled <= kMostFillBytes) return {};
@@ -224,6 +224,7 @@ class hdf5_heap_values::operation {
     hdf5_cursor cursor(reference);
     if (elements.what == outside::object) return in_bytes(path_of(cursor.number(file_.offset_bytes())));
     if (elements.what == outside::region) return region(cursor);
+    if (elements.what == outside::any) return any_target(reference);
     const std::uint64_t length = cursor.number(4) * elements.item_bytes;
     if (length == 0) return std::span<const std::byte>();
     PENSTOCK_ASSIGN(auto object, in_heap(cursor));
@@ -245,6 +246,12 @@ class hdf5_heap_values::operation {
     if (stored.empty()) return stored;
     const auto path = [this](std::uint64_t object) { return path_of(object); };
     PENSTOCK_ASSIGN(std::string text, hdf5_region_text(file_, stored, path));
+    return in_bytes(made_.emplace_back(std::move(text)));
+  }
+
+  result<std::span<const std::byte>> any_target(std::span<const std::byte> reference) {
+    const auto path = [this](std::uint64_t object) { return path_of(object); };
+    PENSTOCK_ASSIGN(std::string text, hdf5_reference_text(file_, heap_, reference, path));
     return in_bytes(made_.emplace_back(std::move(text)));
   }
 

@@ -81,12 +81,13 @@ class Hdf5Array(TypedArray):
 
 def _stored_dtype(stored: Mapping[str, Any]) -> np.dtype[Any]:
     if "reference" in stored:
-        return np.dtype("O", metadata={"vlen": str, "reference": True})
-    if "text" in stored:
-        return np.dtype("O", metadata={"vlen": str if stored["text"] == "utf-8" else bytes})
-    if "list" in stored:
-        return np.dtype("O", metadata={"vlen": numpy_dtype(stored["list"])})
-    dtype = np.dtype("<u2") if stored["dtype"] == "bfloat16" else numpy_dtype(stored["dtype"])
+        dtype: np.dtype[Any] = np.dtype("O", metadata={"vlen": str, "reference": True})
+    elif "text" in stored:
+        dtype = np.dtype("O", metadata={"vlen": str if stored["text"] == "utf-8" else bytes})
+    elif "list" in stored:
+        dtype = np.dtype("O", metadata={"vlen": numpy_dtype(stored["list"])})
+    else:
+        dtype = np.dtype("<u2") if stored["dtype"] == "bfloat16" else numpy_dtype(stored["dtype"])
     if "enum" in stored:
         dtype = np.dtype(dtype.str, metadata={"enum": dict(stored["enum"]), "enum_name": stored["enum_name"]})
     return np.dtype((dtype, tuple(stored["shape"]))) if stored["shape"] else dtype

@@ -41,7 +41,7 @@ class _Reading:
         if self.job is None:
             return _rows(self.inner)
         values = self.job.wait()
-        dtype = self.field.dtype
+        dtype = self.field.dtype.base
         if dtype.kind != "O":
             return np.asarray(values)
         return _objects(values, is_list=dtype.metadata is not None and dtype.metadata["vlen"] not in (str, bytes))
@@ -66,7 +66,7 @@ def _fields(table: Hdf5Group) -> list[_Field]:
         node = table[name]
         if isinstance(node, Array):
             dtype = cast(Any, node).storage["dtype"]  # of an Hdf5Array
-            if dtype.kind != "O":  # big-endian numbers are read in this machine's order
+            if dtype.base.kind != "O":  # big-endian numbers are read in this machine's order
                 dtype = np.dtype((node.dtype, dtype.shape))
             out.append(_Field(name, node, dtype, node.ndim - len(dtype.shape)))
         else:

@@ -209,15 +209,12 @@ def stored_type(tid: Any) -> StoredType:
         return _opaque(tid)
     if kind == h5t.ARRAY:
         inner = stored_type(tid.get_super())
-        if inner.variable:
-            raise _refuse("arrays of references or of values of variable length")
-        return StoredType(inner.dtype, tuple(tid.get_array_dims()) + inner.shape, inner.bits, inner.texts)
+        axes = tuple(tid.get_array_dims()) + inner.shape
+        return StoredType(inner.dtype, axes, inner.bits, inner.texts, variable=inner.variable)
     if kind == h5t.VLEN:
         _check_list(stored_type(tid.get_super()))
         return StoredType("|O", variable=True)
     if kind == h5t.REFERENCE:
-        if not (tid.equal(h5t.STD_REF_OBJ) or tid.equal(h5t.STD_REF_DSETREG)):
-            raise _refuse("references of HDF5 1.12")
         return StoredType("|O", variable=True)
     raise _refuse({h5t.TIME: "H5T_TIME"}.get(kind, f"class {kind}"))
 

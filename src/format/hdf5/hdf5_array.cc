@@ -86,7 +86,11 @@ class array_reader {
     const hdf5_type& type = field_ == nullptr ? stored : field_->type;
     PENSTOCK_ASSIGN(element_, hdf5_element_of(type));
     const json dtype = element_.dtype;
-    if (element_.is_elsewhere()) PENSTOCK_TRY(take_variable(type));
+    if (element_.is_elsewhere()) {
+      const hdf5_type* item = &type;
+      while (item->what == hdf5_type::kind::array) item = &item->base[0];
+      PENSTOCK_TRY(take_variable(*item));
+    }
     PENSTOCK_ASSIGN(hdf5_fill fill, parse_hdf5_fill(*header_));
     json fill_value;
     if (!out_.variable) {
@@ -96,12 +100,12 @@ class array_reader {
       if (fill.bytes.size() != element_bytes_)
         return hdf5_damaged(
             fmt::format("a fill value of {} bytes, elements have {}", fill.bytes.size(), element_bytes_));
-      out_.variable->fill = fill.bytes;
+      PENSTOCK_TRY(take_variable_fill(fill));
     }
     PENSTOCK_ASSIGN(layout_, parse_hdf5_layout(file_, *header_));
 
     filters_ = element_.codecs();
-    if (field_ != nullptr && !out_.variable) {
+    if (field_ != nullptr && (!out_.variable || !element_.shape.empty())) {
       filters_.emplace_back(field_codec());
       element_.stored_bytes = static_cast<std::uint32_t>(element_bytes_);
     }
@@ -158,9 +162,7 @@ class array_reader {
       out.push_back({"text", out_.variable->utf8 ? "utf-8" : "ascii"});
     else if (out_.variable)
       out.push_back({"list", out_.variable->item});
-    using outside = hdf5_element::outside;
-    const bool is_reference = element_.elsewhere == outside::object || element_.elsewhere == outside::region;
-    if (is_reference) out.push_back({"reference", json(true)});
+    if (element_.is_reference()) out.push_back({"reference", json(true)});
     if (type.what == hdf5_type::kind::enumeration && dtype != json("|b1")) PENSTOCK_TRY(name_values(type, out));
     out_.storage = json(std::move(out));
     return {};
@@ -173,6 +175,21 @@ class array_reader {
       return hdf5_damaged(fmt::format("a fill value of {} bytes, elements have {}", fill.bytes.size(), element_bytes_));
     const auto begin = fill.bytes.begin() + static_cast<std::ptrdiff_t>(field_->offset);
     fill.bytes = std::vector<std::byte>(begin, begin + static_cast<std::ptrdiff_t>(field_->type.bytes));
+    return {};
+  }
+
+  // The stored element; of arrays, the one reference that all of their elements have.
+  result<> take_variable_fill(hdf5_fill& fill) {
+    if (!element_.shape.empty()) {
+      if (field_ != nullptr) PENSTOCK_TRY(take_field(fill));
+      const std::size_t item = out_.variable->stored_bytes;
+      for (std::size_t at = item; at < fill.bytes.size(); ++at)
+        if (fill.bytes[at] != fill.bytes[at - item])
+          return error(errc::unsupported,
+                       "arrays of references with a fill value whose elements differ are not readable");
+      fill.bytes.resize(std::min(fill.bytes.size(), item));
+    }
+    out_.variable->fill = fill.bytes;
     return {};
   }
 
@@ -205,17 +222,22 @@ class array_reader {
 
   result<> take_variable(const hdf5_type& type) {
     using outside = hdf5_element::outside;
-    const std::uint64_t wanted = file_.offset_bytes() + (element_.elsewhere == outside::object   ? 0
-                                                         : element_.elsewhere == outside::region ? 4
-                                                                                                 : 8);
+    const std::uint64_t address = file_.offset_bytes();
+    const std::uint64_t wanted = element_.elsewhere == outside::object   ? address
+                                 : element_.elsewhere == outside::region ? address + 4
+                                 : element_.elsewhere == outside::any
+                                     ? std::max(address + 10, std::uint64_t{type.bytes})
+                                     : address + 8;
     if (type.bytes != wanted)
       return hdf5_damaged(fmt::format("references of {} bytes, which have {}", type.bytes, wanted));
     const bool utf8 = element_.elsewhere != outside::text || type.utf8;
     out_.variable = hdf5_array::variable_elements{element_.elsewhere, type.bytes, utf8, element_.list_item};
     if (element_.elsewhere == outside::list) out_.variable->item_bytes = type.base[0].bytes;
-    const auto stored = static_cast<std::uint32_t>(element_bytes_);
+    // One reference of an array is at no fixed place in an element: members are taken out by a codec then.
+    const bool is_array = !element_.shape.empty();
+    const auto stored = is_array ? type.bytes : static_cast<std::uint32_t>(element_bytes_);
     out_.variable->stored_bytes = stored;
-    out_.variable->offset = field_ == nullptr ? 0 : static_cast<std::uint32_t>(field_->offset);
+    out_.variable->offset = field_ == nullptr || is_array ? 0 : static_cast<std::uint32_t>(field_->offset);
     element_.dtype = json(fmt::format("|V{}", stored));
     element_.item_bytes = element_.stored_bytes = stored;
     return {};

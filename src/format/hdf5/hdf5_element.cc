@@ -260,16 +260,16 @@ hdf5_element text_of(const hdf5_type& type) {
 
 result<hdf5_element> array_of(const hdf5_type& type) {
   PENSTOCK_ASSIGN(hdf5_element out, hdf5_element_of(type.base[0]));
-  if (out.is_elsewhere()) return refuse("arrays of references or of values of variable length");
   out.shape.insert(out.shape.begin(), type.extents.begin(), type.extents.end());
   return out;
 }
 
-result<hdf5_element> reference_of(const hdf5_type& type) {
-  const bool region = type.refers_to == hdf5_type::target::region;
-  if (!region && type.refers_to != hdf5_type::target::object) return refuse("references of HDF5 1.12");
+hdf5_element reference_of(const hdf5_type& type) {
+  using outside = hdf5_element::outside;
   hdf5_element out = plain("|O", type.bytes);
-  out.elsewhere = region ? hdf5_element::outside::region : hdf5_element::outside::object;
+  out.elsewhere = type.refers_to == hdf5_type::target::object   ? outside::object
+                  : type.refers_to == hdf5_type::target::region ? outside::region
+                                                                : outside::any;
   return out;
 }
 

@@ -27,7 +27,8 @@ struct hdf5_element {
     text,    ///< of variable length, in heaps
     list,    ///< of variable length, in heaps
     object,  ///< the path of an object
-    region   ///< the selected elements of a dataset, as hdf5_region_text writes them
+    region,  ///< the selected elements of a dataset, as hdf5_region_text writes them
+    any      ///< a reference of HDF5 1.12, as hdf5_reference_text writes it
   };
 
   json dtype;                        ///< a type string, or a list of fields in which those without a name are gaps
@@ -40,6 +41,9 @@ struct hdf5_element {
   json list_item;  ///< of a list: the type of its items, as `dtype`; else null
 
   bool is_elsewhere() const noexcept { return elsewhere != outside::nothing; }
+  bool is_reference() const noexcept {
+    return elsewhere == outside::object || elsewhere == outside::region || elsewhere == outside::any;
+  }
 
   /// The codecs that convert stored items, as filters of a .zarray. Empty: no conversion is needed.
   json::array_t codecs() const;

@@ -123,4 +123,44 @@ result<std::string> hdf5_region_text(const std::string& path, const hdf5_selecti
   return path + boxes;
 }
 
+result<std::string> hdf5_reference_text(hdf5_file& file, hdf5_global_heap& heap, std::span<const std::byte> stored,
+                                        const hdf5_path_finder& find) {
+  // H5R_type_t, and H5R_IS_EXTERNAL.
+  enum : std::uint64_t { kObject = 2, kRegion = 3, kAttribute = 4, kOtherFile = 1 };
+  constexpr std::size_t kNameBytes = 2;  // the length before a name
+  hdf5_cursor head(stored);
+  const std::uint64_t what = head.number(1), flags = head.number(1);
+  if (what == 0) return std::string();
+  if (what < kObject || what > kAttribute) return hdf5_unknown(fmt::format("references of kind {}", what));
+  std::span<const std::byte> body = head.bytes(head.left());
+  if (what != kObject || (flags & kOtherFile) != 0) {  // the rest is in a heap
+    hdf5_cursor place(body);
+    const std::uint64_t length = place.number(4), collection = place.number(file.offset_bytes());
+    PENSTOCK_ASSIGN(body, heap.object(collection, place.number(4)));
+    if (!place.ok() || body.size() < length)
+      return hdf5_damaged(fmt::format("a reference of {} bytes in an object of {}", length, body.size()));
+    body = body.first(static_cast<std::size_t>(length));
+  }
+  hdf5_cursor in(body);
+  const std::uint64_t width = in.number(1);
+  if (width == 0 || width > 8) return hdf5_damaged(fmt::format("a reference with an address of {} bytes", width));
+  const std::uint64_t object = in.number(static_cast<std::size_t>(width));
+  const auto name = [&] {
+    const auto bytes = in.bytes(in.number(kNameBytes));
+    return hdf5_text({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  };
+  std::string text;
+  if ((flags & kOtherFile) != 0)
+    text = fmt::format("<object at {} of {}>", object, name());
+  else if (in.ok() && object != 0 && !file.undefined(object))
+    text = find(object);
+  if (what == kAttribute) text += "@" + name();
+  if (!in.ok()) return hdf5_damaged("a reference is cut off");
+  if (what != kRegion) return text;
+  constexpr std::uint64_t kSizeAndRank = 8;
+  in.skip(kSizeAndRank);
+  PENSTOCK_ASSIGN(const hdf5_selection which, parse_hdf5_selection(file, in.bytes(in.left())));
+  return hdf5_region_text(text, which);
+}
+
 }  // namespace penstock::inline v0

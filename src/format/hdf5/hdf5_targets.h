@@ -8,6 +8,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "format/hdf5/hdf5_heaps.h"
 #include "format/hdf5/hdf5_mappings.h"
 #include "format/hdf5/hdf5_tree.h"
 
@@ -52,5 +53,12 @@ result<std::string> hdf5_region_text(const std::string& path, const hdf5_selecti
 /// The same for the target of a region reference. \param stored  The reference's object in the global heap.
 /// \error As above. corrupt_data  It is damaged.
 result<std::string> hdf5_region_text(hdf5_file& file, std::span<const std::byte> stored, const hdf5_path_finder& find);
+
+/// The target of a reference of HDF5 1.12 (H5T_STD_REF) as text: an object's path, a region as above, `/data@name` for
+/// an attribute. In another file: `<object at 800 of other.h5>`. Empty: the null reference.
+/// \param stored  An element of that type. \param heap  Of the same file.
+/// \error corrupt_data  It is damaged. \error unsupported  An unknown kind, or more than 2^16 boxes.
+result<std::string> hdf5_reference_text(hdf5_file& file, hdf5_global_heap& heap, std::span<const std::byte> stored,
+                                        const hdf5_path_finder& find);
 
 }  // namespace penstock::inline v0

@@ -159,10 +159,19 @@ class value_reader {
 
   result<json> reference(const hdf5_type& type, std::span<const std::byte> item) {
     const bool region = type.refers_to == hdf5_type::target::region;
-    if (!region && type.refers_to != hdf5_type::target::object) return hdf5_unknown("references of HDF5 1.12");
+    const bool any = !region && type.refers_to != hdf5_type::target::object;
     const bool null = std::all_of(item.begin(), item.end(), [](std::byte each) { return each == std::byte{0}; });
     if (find_ == nullptr)
-      return json(fmt::format("<HDF5 {} reference{}>", region ? "region" : "object", null ? " (null)" : ""));
+      return json(fmt::format("<HDF5 {}reference{}>",
+                              region ? "region "
+                              : any  ? ""
+                                     : "object ",
+                              null ? " (null)" : ""));
+    if (any) {
+      PENSTOCK_ASSIGN(std::string text, hdf5_reference_text(file_, heap_, item, *find_));
+      PENSTOCK_TRY(file_.spend(text.size()));
+      return json(std::move(text));
+    }
     hdf5_cursor cursor(item);
     const std::uint64_t address = cursor.number(file_.offset_bytes());  // of the object, or of the region's collection
     if (null || file_.undefined(address)) return json("");
