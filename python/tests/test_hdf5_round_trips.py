@@ -139,3 +139,20 @@ def test_eight_megabytes_of_metadata_in_front_take_three_round_trips(tmp_path: P
         assert len(list(group)) == 400
         assert server.waves <= 3
         assert fetched(server) < 20 << 20
+
+
+# The library's default size of pages: metadata is in many of them, between those of values. Levels of a list: symbol
+# nodes, headers and their continuations; or a heap with its B-tree, their inner nodes, their leaves and headers.
+@pytest.mark.parametrize(("libver", "levels"), [("earliest", 3), ("latest", 4)])
+def test_pages_of_4_kib_take_a_round_trip_a_level(tmp_path: Path, libver: str, levels: int) -> None:
+    content = write(tmp_path / "x.nc", libver=libver, fs_strategy="page", fs_page_size=4096)
+    assert len(content) > 6 << 20
+    with HttpServer({"x.nc": content}, ROUND_TRIP) as server:
+        group = ps.open_group(f"{server.url}/x.nc")
+        assert len(list(group)) == VARIABLES + 2
+        assert wave(server) <= 1 + levels
+        for name in group:
+            assert len(group[name].attrs) == (12 if name.startswith("var") else 0)
+        assert wave(server) <= 1 + levels + 1
+        # At most twice the 0.4 MB of metadata, and 1.25 MiB.
+        assert fetched(server) <= 2_110_000
