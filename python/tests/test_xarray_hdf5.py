@@ -258,3 +258,24 @@ def test_a_variable_that_is_not_readable_hides_no_other(tmp_path: Path) -> None:
         ps.copy(path, tmp_path / "y.zarr")
     assert set(ps.open(tmp_path / "y.zarr")) == {"whole", "after"}
     assert ps.open(tmp_path / "y.zarr")["after"][3] == 3
+
+
+def test_array_types_add_dimensions(tmp_path: Path) -> None:
+    """Nested array types too; arrays of text are text, arrays of lists and of references are no variables."""
+    numbers = np.arange(4 * 2 * 3 * 5, dtype="i4").reshape(4, 2, 3, 5)
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        nested = h5py.h5t.array_create(h5py.h5t.array_create(h5py.h5t.NATIVE_INT32, (3, 5)), (2,))
+        made = h5py.h5d.create(file.id, b"nested", nested, h5py.h5s.create_simple((4,)))
+        made.write(h5py.h5s.ALL, h5py.h5s.ALL, numbers, nested)
+        for name, base in (("text", h5py.string_dtype()), ("lists", h5py.vlen_dtype("i2"))):
+            item = h5py.h5t.array_create(h5py.h5t.py_create(base, logical=True), (2,))
+            h5py.h5d.create(file.id, name.encode(), item, h5py.h5s.create_simple((3,)))
+    with pytest.warns(UserWarning, match="lists"):
+        dataset = xarray.open_dataset(tmp_path / "x.h5", engine="penstock")
+    assert set(dataset.variables) == {"nested", "text"}
+    np.testing.assert_array_equal(dataset["nested"].values, numbers)
+    assert dataset["nested"].encoding["dtype"] == np.dtype("i4")
+    assert dataset["text"].shape == (3, 2)
+    assert dataset["text"].values.tolist() == [["", ""]] * 3
+    dataset.to_zarr(tmp_path / "copy.zarr")
+    xarray.testing.assert_identical(xarray.open_zarr(tmp_path / "copy.zarr").load(), dataset.load())

@@ -78,8 +78,9 @@ class dimension_walk {
     if (const hdf5_message* const type = find_message(*header, hdf5_message::datatype)) {
       hdf5_cursor cursor(type->body);
       const auto parsed = parse_hdf5_type(cursor);
-      if (parsed.ok() && parsed->what == hdf5_type::kind::array)
-        for (const std::uint64_t each : parsed->extents) out.lengths.push_back({each, false});
+      const hdf5_type* inner = parsed.ok() ? &*parsed : nullptr;
+      for (; inner != nullptr && inner->what == hdf5_type::kind::array; inner = &inner->base[0])
+        for (const std::uint64_t each : inner->extents) out.lengths.push_back({each, false});
     }
     out.names.resize(out.lengths.size());
     return out;

@@ -154,7 +154,8 @@ def _encoding(storage: dict[str, Any], dimensions: tuple[str, ...], array: Array
     them."""
     filters = dict(storage.get("filters") or ())
     chunks = storage.get("chunks")
-    encoding: dict[str, Any] = {"dtype": storage.get("dtype", array.dtype)}
+    # The axes of an array type are dimensions.
+    encoding: dict[str, Any] = {"dtype": storage.get("dtype", array.dtype).base}
     encoding["contiguous"] = chunks is None
     encoding["chunksizes"] = chunks
     if chunks is not None:

@@ -149,7 +149,7 @@ def _no_variable(array: Array) -> str | None:
     """Why a dataset is not shown as a variable, as in netCDF's own library; None: it is shown."""
     if array.dtype.kind not in "OT":
         return None
-    stored = storage_of(array)["dtype"].metadata or {}
+    stored = storage_of(array)["dtype"].base.metadata or {}
     if "reference" in stored:
         return "references are not variables"
     return "xarray has no lists of variable length" if isinstance(stored.get("vlen"), np.dtype) else None
