@@ -321,7 +321,7 @@ def on_device(item: Item) -> Any:
 
 def is_no_variable(array: Any) -> bool:
     """Whether the array holds lists or references of HDF5, which xarray's engine omits."""
-    stored = array.storage["dtype"].metadata or {}
+    stored = array.storage["dtype"].base.metadata or {}
     return "reference" in stored or isinstance(stored.get("vlen"), np.dtype)
 
 
