@@ -98,6 +98,14 @@ if [[ " $* " == *" bench "* || " $* " == *" test "* ]] && changed peers tools/re
   finished peers tools/requirements/peers.txt
 fi
 
+# What only the benchmark compares with.
+if [[ " $* " == *" bench "* ]] && changed bench_peers tools/requirements/bench_peers.txt; then
+  grep -v '^#' tools/requirements/bench_peers.txt | while read -r peer; do
+    install "$peer" || echo "Left out: $peer (not available for this interpreter)"
+  done
+  finished bench_peers tools/requirements/bench_peers.txt
+fi
+
 # Registers python/ and the console script in .venv. CMake puts the compiled module into python/penstock itself.
 if [ $venv = .venv ] && changed project pyproject.toml; then
   install --no-build-isolation --no-deps --editable . \

@@ -7,7 +7,9 @@ order.
 from __future__ import annotations
 
 import importlib.util
+from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -125,7 +127,82 @@ def insitubatch(path: Path, per_chunk: int, scenario: dict, threads: int) -> Cal
     return epoch
 
 
+def shuffled(samples: int, number: int) -> np.ndarray:
+    return np.random.default_rng(number).permutation(samples)
+
+
+def xbatcher(path: Path, per_chunk: int, scenario: dict, threads: int) -> Callable[[int], Any]:
+    """One patch for each sample, in random order: the order of batches is left to the caller."""
+    import xarray
+    from xbatcher import BatchGenerator
+
+    rows, columns = scenario["sample"]
+    dataset = xarray.open_zarr(path, chunks=None, consolidated=False)
+    patches = BatchGenerator(dataset, input_dims={"time": 1, "y": rows, "x": columns}, preload_batch=False)
+
+    def epoch(number: int) -> Any:
+        order = shuffled(scenario["samples"], number)
+        for begin in range(0, len(order), scenario["batch"]):
+            yield np.concatenate([patches[int(i)]["t2m"].values for i in order[begin : begin + scenario["batch"]]])
+
+    return epoch
+
+
+class Rows:
+    """A map-style data set of PyTorch: one sample for each index."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.array: Any = None
+
+    def __len__(self) -> int:
+        import zarr
+
+        return int(zarr.open_array(str(self.path / "t2m"), mode="r").shape[0])
+
+    def __getitem__(self, index: int) -> np.ndarray:
+        import zarr
+
+        if self.array is None:  # in the worker that reads
+            self.array = zarr.open_array(str(self.path / "t2m"), mode="r")
+        return np.asarray(self.array[int(index)])
+
+
+def threads_over_zarr(path: Path, per_chunk: int, scenario: dict, threads: int) -> Callable[[int], Any]:
+    """What a DataLoader does, without PyTorch: workers read single samples, two batches ahead."""
+    rows = Rows(path)
+    _ = rows[0]
+
+    def epoch(number: int) -> Any:
+        order = shuffled(len(rows), number)
+        parts = [order[begin : begin + scenario["batch"]] for begin in range(0, len(order), scenario["batch"])]
+        with ThreadPoolExecutor(threads) as pool:
+            ahead: deque[list[Future[np.ndarray]]] = deque()
+            for part in parts:
+                ahead.append([pool.submit(rows.__getitem__, index) for index in part])
+                if len(ahead) > 2:
+                    yield np.stack([each.result() for each in ahead.popleft()])
+            while ahead:
+                yield np.stack([each.result() for each in ahead.popleft()])
+
+    return epoch
+
+
+def torch(path: Path, per_chunk: int, scenario: dict, threads: int) -> Callable[[int], Any]:
+    from torch import Generator
+    from torch.utils.data import DataLoader
+
+    def epoch(number: int) -> Any:
+        draw = Generator().manual_seed(number)
+        return DataLoader(Rows(path), scenario["batch"], shuffle=True, num_workers=threads, generator=draw)
+
+    return epoch
+
+
 LOADERS: dict[str, tuple[tuple[str, ...], Callable[[Path, int, dict, int], Callable[[int], Any]]]] = {
     "penstock": (("penstock",), penstock),
     "insitubatch": (("insitubatch", "obstore"), insitubatch),
+    "xbatcher": (("xbatcher", "xarray", "zarr"), xbatcher),
+    "threads over zarr-python": (("zarr",), threads_over_zarr),
+    "torch DataLoader over zarr-python": (("torch", "zarr"), torch),
 }
