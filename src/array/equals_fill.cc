@@ -8,13 +8,15 @@
 namespace penstock::inline v0 {
 namespace {
 
-// How NaNs are recognised among the numbers of an element: without its sign, a NaN's bits are greater than `infinity`.
-struct nan_rule {
-  std::uint32_t bytes = 0;  // bytes of one number; 0: the type has one NaN at most
+// When the numbers of an element are equal although their bits differ. Without its sign, a NaN's bits are greater than
+// `infinity`. Bits outside `width` have no meaning: int4 -1 is 0x0F or 0xFF.
+struct number_rule {
+  std::uint32_t bytes = 0;  // bytes of one number; 0: equal numbers have equal bits
   std::uint64_t infinity = 0;
+  std::uint64_t width = ~std::uint64_t{0};
 };
 
-nan_rule rule_of(float_format format, std::uint32_t bits) noexcept {
+number_rule rule_of(float_format format, std::uint32_t bits) noexcept {
   switch (format) {
     case float_format::ieee:
       if (bits == 16) return {2, 0x7C00U};
@@ -43,7 +45,8 @@ nan_rule rule_of(float_format format, std::uint32_t bits) noexcept {
   return {};
 }
 
-nan_rule rule_of(const dtype& type) noexcept {
+number_rule rule_of(const dtype& type) noexcept {
+  if (type.item_bytes() == 1 && type.bits() < 8) return {1, 0xFFU, (std::uint64_t{1} << type.bits()) - 1};
   switch (type.kind()) {
     case dtype_kind::floating:
     case dtype_kind::brain_float:
@@ -59,18 +62,23 @@ nan_rule rule_of(const dtype& type) noexcept {
 template <class Bits>
 class numbers {
  public:
-  numbers(const std::byte* fill, std::uint32_t item_bytes, std::uint64_t infinity) noexcept
-      : fill_(fill), count_(item_bytes / sizeof(Bits)), infinity_(static_cast<Bits>(infinity)) {}
+  numbers(const std::byte* fill, std::uint32_t item_bytes, const number_rule& rule) noexcept
+      : fill_(fill),
+        count_(item_bytes / sizeof(Bits)),
+        infinity_(static_cast<Bits>(rule.infinity)),
+        width_(static_cast<Bits>(rule.width)) {}
 
-  bool any_nan_in_fill() const noexcept {
+  /// Whether the fill value has only one form.
+  bool is_unique() const noexcept {
+    if (width_ != static_cast<Bits>(~Bits{0})) return false;
     for (std::size_t i = 0; i < count_; ++i)
-      if (is_nan(load(fill_, i))) return true;
-    return false;
+      if (is_nan(load(fill_, i))) return false;
+    return true;
   }
   bool same(const std::byte* item) const noexcept {
     for (std::size_t i = 0; i < count_; ++i) {
       const Bits wanted = load(fill_, i), is = load(item, i);
-      if (is != wanted && !(is_nan(wanted) && is_nan(is))) return false;
+      if (((is ^ wanted) & width_) != 0 && !(is_nan(wanted) && is_nan(is))) return false;
     }
     return true;
   }
@@ -88,12 +96,12 @@ class numbers {
 
   const std::byte* fill_;
   std::size_t count_;
-  Bits infinity_;
+  Bits infinity_, width_;
 };
 
 template <class Bits>
 bool all_same(const std::byte* data, const strides& steps, const extents& counts, const numbers<Bits>& as) noexcept {
-  if (!as.any_nan_in_fill()) return false;  // and the bits differ
+  if (as.is_unique()) return false;  // and the bits differ
   const std::size_t rank = counts.size();
   dim_vector<std::uint64_t> at(rank, 0);
   for (;;) {
@@ -115,16 +123,16 @@ bool equals_fill(const std::byte* data, const strides& steps, const extents& cou
                  const dtype& type) noexcept {
   const std::uint32_t item_bytes = type.item_bytes();
   if (all_equal(data, steps, counts, fill, item_bytes)) return true;
-  const nan_rule rule = rule_of(type);
+  const number_rule rule = rule_of(type);
   switch (rule.bytes) {
     case 1:
-      return all_same(data, steps, counts, numbers<std::uint8_t>(fill, item_bytes, rule.infinity));
+      return all_same(data, steps, counts, numbers<std::uint8_t>(fill, item_bytes, rule));
     case 2:
-      return all_same(data, steps, counts, numbers<std::uint16_t>(fill, item_bytes, rule.infinity));
+      return all_same(data, steps, counts, numbers<std::uint16_t>(fill, item_bytes, rule));
     case 4:
-      return all_same(data, steps, counts, numbers<std::uint32_t>(fill, item_bytes, rule.infinity));
+      return all_same(data, steps, counts, numbers<std::uint32_t>(fill, item_bytes, rule));
     case 8:
-      return all_same(data, steps, counts, numbers<std::uint64_t>(fill, item_bytes, rule.infinity));
+      return all_same(data, steps, counts, numbers<std::uint64_t>(fill, item_bytes, rule));
     default:
       return false;
   }
