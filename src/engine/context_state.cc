@@ -9,6 +9,7 @@
 
 #include "engine/pool_executor.h"
 #include "engine/read_job.h"
+#include "engine/read_job_parts.h"
 #include "engine/write_job.h"
 
 namespace penstock::inline v0 {
@@ -17,7 +18,7 @@ namespace {
 constexpr unsigned kDefaultIoConcurrency = 64;
 // Short requests, such as those for metadata, usually wait: more of them cost a server and a network little.
 constexpr unsigned kDefaultShortRequests = 256;
-/// Idle jobs for the next read; more concurrent reads than this create and free their own.
+/// Idle jobs, and workers, for the next read; more concurrent reads than this create and free their own.
 constexpr std::size_t kMaxIdleJobs = 16;
 /// Arrays that are recognised when they are opened again.
 constexpr std::size_t kMaxIdentities = 4096;
@@ -134,6 +135,27 @@ void context_state::give_job(std::shared_ptr<read_job> job) {
   give_idle(mine.mutex, mine.idle_jobs, std::move(job));
 }
 
+std::unique_ptr<read_worker> context_state::take_worker() {
+  shared& mine = shared_.get();
+  {
+    const std::lock_guard lock(mine.mutex);
+    if (!mine.idle_workers.empty()) {
+      std::unique_ptr<read_worker> out = std::move(mine.idle_workers.back());
+      mine.idle_workers.pop_back();
+      return out;
+    }
+  }
+  return std::make_unique<read_worker>(&mine.accounts);
+}
+
+void context_state::give_worker(std::unique_ptr<read_worker> worker) {
+  worker->reset();
+  shared& mine = shared_.get();
+  const std::lock_guard lock(mine.mutex);
+  if (mine.idle_workers.size() < std::max<std::size_t>(kMaxIdleJobs, threads_))
+    mine.idle_workers.push_back(std::move(worker));
+}
+
 std::shared_ptr<write_job> context_state::take_write_job() {
   shared& mine = shared_.get();
   std::shared_ptr<write_job> job = take_idle(mine.mutex, mine.idle_writes);
@@ -233,6 +255,7 @@ void context_state::clear_caches() {
   const std::lock_guard lock(mine.mutex);
   mine.uids.clear();
   mine.idle_jobs.clear();
+  mine.idle_workers.clear();
   mine.idle_writes.clear();
 }
 

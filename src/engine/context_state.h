@@ -26,6 +26,7 @@
 namespace penstock::inline v0 {
 
 class read_job;
+struct read_worker;
 class write_job;
 
 /// The state of a context. Everything that has locks or threads is in `shared`, which a forked child creates anew.
@@ -52,6 +53,9 @@ class context_state {
   /// An idle job, with its buffers still warm; created if there is none.
   std::shared_ptr<read_job> take_job();
   void give_job(std::shared_ptr<read_job> job);
+  /// The same for a worker of a read in the background, whose job is not idle while a ticket refers to it.
+  std::unique_ptr<read_worker> take_worker();
+  void give_worker(std::unique_ptr<read_worker> worker);
   std::shared_ptr<write_job> take_write_job();
   void give_job(std::shared_ptr<write_job> job);
 
@@ -96,6 +100,7 @@ class context_state {
     write_queue writes;
     std::mutex mutex;  // protects the members below
     std::vector<std::shared_ptr<read_job>> idle_jobs;
+    std::vector<std::unique_ptr<read_worker>> idle_workers;
     std::vector<std::shared_ptr<write_job>> idle_writes;
     std::unordered_map<std::string, std::uint64_t> uids;
     std::shared_ptr<profiler> recording;

@@ -17,8 +17,6 @@ constexpr unsigned kMaxRedos = 64;
 constexpr std::size_t kMaxPieces = 4;
 /// ... if there are many sources, whose batches are often a single request.
 constexpr std::size_t kMaxSourcePieces = 64;
-/// A worker's buffers above this size are not kept for the next read.
-constexpr std::uint64_t kMaxKeptBufferBytes = std::uint64_t{8} << 20;
 
 }  // namespace
 
@@ -29,6 +27,7 @@ void read_job::begin(std::span<const source> sources, settings with) {
   sources_.assign(sources.begin(), sources.end());
   with_ = std::move(with);
   io_concurrency_ = std::max(1U, with_.io_concurrency);
+  if (with_.keep_alive) workers_.resize(with_.workers);
   while (workers_.size() < with_.workers) workers_.push_back(std::make_unique<worker_state>(&state_->accounts()));
   planner_.start(sources_, with_.limits);
   const bool later = std::any_of(sources_.begin(), sources_.end(),
@@ -69,17 +68,13 @@ void read_job::reset() {
   profiler_.reset();
   flights_.clear();  // waits for storage cost more than an allocation; idle jobs hold little
   free_flights_.clear();
-  for (auto& each : workers_) {
-    if (each->encoded.capacity() > kMaxKeptBufferBytes) each->encoded.free();
-    if (each->decoded.capacity() > kMaxKeptBufferBytes) each->decoded.free();
-    for (std::size_t i = 0; i < 3; ++i)
-      if (each->scratch.stage(i).capacity() > kMaxKeptBufferBytes) each->scratch.stage(i).free();
-  }
+  for (auto& each : workers_) each->reset();
 }
 
 job::progress read_job::step(unsigned worker) {
   guard lock(mutex_);
   if (done()) return progress::done;
+  if (workers_[worker] == nullptr) workers_[worker] = state_->take_worker();
   cell_sink* const sink = with_.sink.get();
   const bool may_issue = may_send() && (sink == nullptr || sink->has_room());
   const bool has_arrived = !arrived_.empty();
@@ -184,6 +179,8 @@ void read_job::finish(guard& lock) {
   if (keep_alive) {
     // It may be the last owner of the context, and a ticket may hold this job for longer: its entries in the context's
     // ledger must be returned first.
+    for (auto& each : workers_)
+      if (each) state_->give_worker(std::move(each));
     workers_.clear();
     flights_.clear();
   }

@@ -22,6 +22,7 @@
 namespace penstock::inline v0 {
 
 class context_state;
+struct read_worker;  // read_job_parts.h
 
 /// Marks a whole object whose index has failed, in place of a cell.
 inline constexpr cell_id kWholeObject = ~cell_id{0};
@@ -108,8 +109,8 @@ class read_job final : public job, private completion_sink {
     std::size_t unfinished = 0;
     bool in_use = false;
   };
-  struct worker_state;  // read_job_parts.h, also for flight
-  struct flight;
+  using worker_state = read_worker;
+  struct flight;  // read_job_parts.h
   class known_indexes;
 
   using guard = std::unique_lock<std::mutex>;
@@ -214,6 +215,7 @@ class read_job final : public job, private completion_sink {
   std::uint64_t flight_bytes_ = 0;
   bool somebody_idles_ = false;
 
+  /// Of a read in the background: null until the worker's first step, then borrowed from the context.
   std::vector<std::unique_ptr<worker_state>> workers_;
   std::optional<error> failure_;
   std::atomic<bool> stop_{false};

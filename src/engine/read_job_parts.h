@@ -36,9 +36,9 @@ class no_indexes final : public index_lookup {
   const index_entry* find(const index_key&) const override { return nullptr; }
 };
 
-/// The state of one worker. As a sink and a buffer it serves stores that complete inside `read`.
-struct read_job::worker_state final : completion_sink, read_buffer {
-  explicit worker_state(ledger* accounts)
+/// The state of one worker of a read. As a sink and a buffer it serves stores that complete inside `read`.
+struct read_worker final : completion_sink, read_buffer {
+  explicit read_worker(ledger* accounts)
       : scratch(accounts), encoded(accounts, memory_use::encoded), decoded(accounts, memory_use::scratch) {}
 
   void complete(std::uint64_t, result<read_done> done) override { arrived.emplace(std::move(done)); }
@@ -60,6 +60,18 @@ struct read_job::worker_state final : completion_sink, read_buffer {
   std::vector<decode_op> found;
   read_buffer* sunk = nullptr;  // the sink's, of the current request
   std::optional<result<read_done>> arrived;
+
+  /// Buffers above this size are not kept for the next read.
+  static constexpr std::uint64_t kMaxKeptBytes = std::uint64_t{8} << 20;
+  /// Drops the read and keeps reusable memory.
+  void reset() {
+    for (buffer* const each : {&encoded, &decoded, &scratch.stage(0), &scratch.stage(1), &scratch.stage(2)})
+      if (each->capacity() > kMaxKeptBytes) each->free();
+    scratch.arena = nullptr;
+    scratch.shared = {};
+    sunk = nullptr;
+    arrived.reset();
+  }
 };
 
 /// A request to a store that completes later.
