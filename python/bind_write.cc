@@ -244,24 +244,35 @@ void write_array(nb::handle self, nb::handle key, nb::handle value, unsigned thr
 }
 
 // Values in memory of a device; `memory` is (address, strides in bytes, dtype, device), of the selection's shape.
-void write_device(const array_handle& self, nb::handle key, const nb::tuple& memory,
-                  std::optional<std::uintptr_t> stream, unsigned threads, nb::handle progress, bool durable,
-                  bool write_empty_chunks, const std::optional<std::string>& encoder) {
+tensor_view device_values_of(const nb::tuple& memory, const extents& shape) {
   if (memory.size() != 4) raise(error(errc::invalid_argument, "memory must be (address, strides, dtype, device)"));
-  const array a = self.array();  // another thread may resize this Array meanwhile
-  const resolved_selection where = resolve_key(self, key);
   tensor_view value;
   value.data = reinterpret_cast<std::byte*>(nb::cast<std::uintptr_t>(memory[0]));
-  value.extents = where.shape;
+  value.extents = shape;
   for (const nb::handle each : nb::cast<nb::tuple>(memory[1])) value.strides.push_back(nb::cast<std::int64_t>(each));
-  if (value.strides.size() != where.shape.size())
+  if (value.strides.size() != shape.size())
     raise(error(errc::internal, "values in device memory have strides of another shape"));
   value.type = dtype_of(memory[2]);
   value.space = memory_space::cuda;
-  write_options options = options_of({threads, progress, durable, write_empty_chunks});
+  return value;
+}
+
+write_options device_options_of(const write_request& how, const nb::tuple& memory, std::optional<std::uintptr_t> stream,
+                                const std::optional<std::string>& encoder) {
+  write_options options = options_of(how);
   options.device = nb::cast<int>(memory[3]);
   options.stream = stream;
   if (encoder) options.encoder = encoder_of(*encoder);
+  return options;
+}
+
+void write_device(const array_handle& self, nb::handle key, const nb::tuple& memory,
+                  std::optional<std::uintptr_t> stream, unsigned threads, nb::handle progress, bool durable,
+                  bool write_empty_chunks, const std::optional<std::string>& encoder) {
+  const array a = self.array();  // another thread may resize this Array meanwhile
+  const resolved_selection where = resolve_key(self, key);
+  const tensor_view value = device_values_of(memory, where.shape);
+  write_options options = device_options_of({threads, progress, durable, write_empty_chunks}, memory, stream, encoder);
   const bool done =
       watch_without_gil(progress, bytes_of(value), [&](const progress_fn& call, std::chrono::nanoseconds interval) {
         options.progress = call;
@@ -269,6 +280,18 @@ void write_device(const array_handle& self, nb::handle key, const nb::tuple& mem
         return a.write(where, value, options);
       });
   if (!done) throw_python_error();
+}
+
+// As `_write_device`. With `stream` the values are copied in its order, and this does not wait for the device.
+write_ticket_handle start_write_device(const array_handle& self, nb::handle key, const nb::tuple& memory,
+                                       std::optional<std::uintptr_t> stream, unsigned threads, bool durable,
+                                       bool write_empty_chunks, const std::optional<std::string>& encoder) {
+  const array a = self.array();
+  const resolved_selection where = resolve_key(self, key);
+  const tensor_view value = device_values_of(memory, where.shape);
+  const write_options options =
+      device_options_of({threads, nb::handle(Py_None), durable, write_empty_chunks}, memory, stream, encoder);
+  return write_ticket_handle(call_engine([&] { return a.write_async(where, value, options); }));
 }
 
 extents extents_of(const nb::tuple& sizes) {
@@ -341,6 +364,9 @@ void bind_write(nb::module_& m, nb::class_<array_handle>& type) {
       .def("on_done", &write_ticket_handle::on_done, nb::arg("then"));
   type.def("_start_write", start_write, nb::arg("key").none(), nb::arg("value").none(), nb::arg("threads"),
            nb::arg("durable"), nb::arg("write_empty_chunks"))
+      .def("_start_write_device", start_write_device, nb::arg("key").none(), nb::arg("memory"),
+           nb::arg("stream").none(), nb::arg("threads"), nb::arg("durable"), nb::arg("write_empty_chunks"),
+           nb::arg("encoder").none())
       .def("_write", write_array, nb::arg("key").none(), nb::arg("value").none(), nb::arg("threads"),
            nb::arg("progress").none(), nb::arg("durable"), nb::arg("write_empty_chunks"))
       .def("_write_device", write_device, nb::arg("key").none(), nb::arg("memory"), nb::arg("stream").none(),

@@ -208,8 +208,12 @@ class PENSTOCK_API array {
   /// each by all of the context's threads; reads do not wait for them. If the waiting writes hold more than
   /// `context_options::write_queue_bytes`, this call waits. Options as in `write`; `progress` is called on that thread.
   /// A program that ends without `context::synchronize` loses the waiting writes.
+  ///
+  /// Values in device memory are copied there, on `write_options::stream`: later work of that stream may change them,
+  /// and this call does not wait for the device. Without a stream it waits for the copy; if the device has no memory
+  /// for one, it waits for a copy to the host.
   /// \error  As `write`, for invalid arguments. Later errors are returned by the ticket, or by `context::synchronize`.
-  /// \error unsupported  Values in device memory; Python objects.
+  /// \error unsupported  Python objects.
   result<write_ticket> write_async(const selection& which, const tensor_view& value,
                                    const write_options& options = {}) const;
   result<write_ticket> write_async(const resolved_selection& which, const tensor_view& value,

@@ -104,6 +104,16 @@ class Array:
         durable: bool,
         write_empty_chunks: bool,
     ) -> None: ...
+    def _start_write_device(
+        self,
+        key: Any,
+        memory: tuple[int, tuple[int, ...], np.dtype[Any], int],
+        stream: int | None,
+        threads: int,
+        durable: bool,
+        write_empty_chunks: bool,
+        encoder: str | None,
+    ) -> _WriteTicket: ...
     def _start_write(
         self, key: Any, value: Any, threads: int, durable: bool, write_empty_chunks: bool
     ) -> _WriteTicket: ...

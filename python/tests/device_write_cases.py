@@ -6,6 +6,7 @@ They run in a separate process.
 from __future__ import annotations
 
 import ctypes
+import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -153,6 +154,92 @@ def test_writes_wait_for_the_stream_that_makes_the_values(cuda: FakeCuda, tmp_pa
     assert (made[...] == 5).all()
     with pytest.raises(ps.InvalidArgumentError, match="streams belong to devices"):
         made.write(..., np.zeros(4000, "u1"), stream=mine)
+
+
+@pytest.mark.parametrize("how", ["stream=", "interface", "tensor", "cast and repeated"])
+def test_a_write_in_the_background_does_not_wait_for_the_device(cuda: FakeCuda, tmp_path: Path, how: str) -> None:
+    context = ps.Context(threads=2)
+    made = ps.create_array(
+        str(tmp_path / "x"), shape=(5, 4000), dtype="i4", chunks=(2, 1000), codecs=["zstd"], context=context
+    )
+    expected = np.random.default_rng(4).integers(0, 100, (5, 4000)).astype("i4")
+    mine = cuda.stream()
+    value: Any = on_device(cuda, expected)
+    if how == "tensor":
+        ps.save(str(tmp_path / "y"), expected)
+        value = ps.open(str(tmp_path / "y"), context=context).read(device="cuda").synchronize()
+    elif how == "cast and repeated":
+        expected = np.broadcast_to(expected[0].astype("i2"), (5, 4000))
+        value = on_device(cuda, np.array(expected[0]))
+    elif how == "interface":
+        value.stream = mine
+    options = {"stream": mine} if how in ("stream=", "cast and repeated") else {}
+    made.write_async(..., value, **options).wait(30)  # makes the engine's memory
+    made[...] = 0
+    busy = on_device(cuda, np.arange(6, dtype="i4"), (8,))
+    with cuda.ahead():
+        # A kernel on the producer's stream that does not begin: the values are those of the stream's end.
+        ps.create_array({}, shape=(6,), dtype="i4", context=context).write_async(..., busy, stream=mine)
+        job = made.write_async(..., value, **options)
+        time.sleep(0.02)
+        assert not job.done
+        if how != "tensor":  # the next step
+            cuda.call(
+                "cuMemsetD8Async",
+                ctypes.c_uint64(value.base),
+                ctypes.c_ubyte(5),
+                ctypes.c_size_t(value.bytes),
+                ctypes.c_void_p(mine),
+            )
+    context.synchronize()
+    assert job.done
+    np.testing.assert_array_equal(made[...], expected)
+
+
+def test_a_background_write_without_a_stream_waits_for_its_copy(cuda: FakeCuda, tmp_path: Path) -> None:
+    made = ps.create_array(str(tmp_path / "x"), shape=(4000,), dtype="u1", chunks=(1000,), codecs=["zstd"])
+    value = on_device(cuda, np.full(4000, 7, "u1"))
+    cuda.configure(3, delay=200)
+    jobs = [made.write_async(..., value)]
+    cuda.call("cuMemsetD8Async", *(ctypes.c_uint64(value.base), ctypes.c_ubyte(9)), ctypes.c_size_t(4000), None)
+    jobs.append(made.write_async(slice(0, 10), np.full(10, 3, "u1")))
+    made.flush()
+    assert made[...].tolist() == [3] * 10 + [7] * 3990
+    assert all(job.done for job in jobs)
+
+
+def test_background_writes_report_the_device_failures_once(cuda: FakeCuda, tmp_path: Path) -> None:
+    context = ps.Context(threads=2)
+    made = ps.create_array(str(tmp_path / "x"), shape=(4000,), dtype="i4", chunks=(1000,), context=context)
+    value, mine = on_device(cuda, np.arange(4000, dtype="i4")), cuda.stream()
+    made.write_async(..., value, stream=mine)
+    made.flush()
+    cuda.fail("cuMemcpyDtoDAsync", 700)
+    with pytest.raises(OSError, match="cuMemcpyDtoDAsync"):
+        made.write_async(..., value, stream=mine)
+    made.flush()
+    cuda.fail("cuEventQuery", 700)
+    made.write_async(..., value, stream=mine)
+    with pytest.raises(OSError, match="cuEventQuery") as raised:
+        made.flush()
+    assert "x'" in str(raised.value)
+    made.flush()
+    with pytest.raises(ps.InvalidArgumentError, match="streams belong to devices"):
+        made.write_async(..., 1, stream=mine)
+    with pytest.raises(ps.InvalidArgumentError, match="encoder='device' is for"):
+        made.write_async(..., 1, encoder="device")
+
+
+def test_background_writes_go_through_the_host_if_the_device_is_full(cuda: FakeCuda, tmp_path: Path) -> None:
+    values = np.arange(9000, dtype="i4")
+    made = ps.create_array(
+        str(tmp_path / "x"), shape=(9000,), dtype="i8", chunks=(1000,), context=ps.Context(threads=2)
+    )
+    made[...] = value = on_device(cuda, values)
+    cuda.fail("cuMemAlloc", 2)
+    made.write_async(..., value, stream=cuda.stream())
+    made.flush()
+    np.testing.assert_array_equal(made[...], values)
 
 
 def test_warm_writes_allocate_nothing(cuda: FakeCuda, tmp_path: Path) -> None:

@@ -1,15 +1,20 @@
-// Background writes: the values are copied, and written on the context's queue.
+// Background writes: the values are copied, and written on the context's queue. Values in device memory are copied
+// there, in the order of their stream: the call does not wait for the device.
 
 #include <penstock/variable.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <thread>
 #include <utility>
 
+#include "api/device_tensor_state.h"
 #include "api/fenced_write.h"
 #include "api/read_source.h"
 #include "array/strided_copy.h"
 #include "base/checked.h"
+#include "cuda/device_values.h"
 #include "driver/metadata_edit.h"
 #include "engine/array_state.h"
 #include "engine/context_state.h"
@@ -18,10 +23,54 @@
 namespace penstock::inline v0 {
 namespace {
 
+/// Pauses between two queries whether a copy on a device has ended.
+constexpr std::chrono::microseconds kFirstPause{20}, kLongestPause{1000};
+
+// Memory of a device's pool, with a copy of values that is queued on a stream.
+class copy_on_its_device {
+ public:
+  explicit copy_on_its_device(std::shared_ptr<cuda::device_engine> engine) noexcept : engine_(std::move(engine)) {}
+  copy_on_its_device(const copy_on_its_device&) = delete;
+  copy_on_its_device& operator=(const copy_on_its_device&) = delete;
+  ~copy_on_its_device() {
+    if (block_.address != 0 && !engine_->is_of_parent()) engine_->results().give(block_);
+  }
+
+  result<> queue(const tensor_view& from, std::uint64_t bytes, cuda::stream_ref on) {
+    PENSTOCK_ASSIGN(block_, engine_->results().take(bytes));
+    PENSTOCK_ASSIGN(const cuda::event_ref ready, engine_->results().event_of(block_));
+    const cuda::driver& with = engine_->api();
+    const cuda::current_context current(with, engine_->context());
+    PENSTOCK_TRY(with.check(with.stream_wait_event(on, ready, 0), "cuStreamWaitEvent"));
+    auto queued = cuda::copy_on_device(*engine_, from, data(), on);
+    if (queued.ok()) queued = with.check(with.event_record(ready, on), "cuEventRecord");
+    if (!queued.ok()) (void)engine_->wait_for_all();  // no event marks the end of the copy
+    return queued;
+  }
+  std::byte* data() const noexcept { return reinterpret_cast<std::byte*>(block_.address); }
+  int device() const noexcept { return engine_->ordinal(); }
+  /// Waits for the copy without using a core. `may_go_on` is called repeatedly.
+  result<> wait(const std::function<bool()>& may_go_on) const {
+    const cuda::driver& with = engine_->api();
+    const cuda::current_context current(with, engine_->context());
+    for (auto pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
+      const cuda::driver_status status = with.event_query(block_.ready);
+      if (status != cuda::kNotReady) return with.check(status, "cuEventQuery");
+      if (!may_go_on()) return error(errc::cancelled, "the write was cancelled before the device had its values");
+      std::this_thread::sleep_for(pause);
+    }
+  }
+
+ private:
+  std::shared_ptr<cuda::device_engine> engine_;
+  cuda::device_block block_;
+};
+
 // A copy of values, without their repetitions.
 struct copied_values {
   output_block memory;
   std::unique_ptr<item_arena> items;  // the bytes of elements of variable length
+  std::unique_ptr<copy_on_its_device> there;
   tensor_view view;
 };
 
@@ -56,14 +105,55 @@ result<> copy_items(std::byte* items, std::uint64_t count, item_arena& to) {
   return {};
 }
 
+// The view of a copy at `data`.
+tensor_view view_of_copy(const tensor_view& value, const copy_shape& shape, std::byte* data) {
+  tensor_view out = value;
+  out.data = data;
+  out.strides = shape.steps;
+  for (std::size_t d = 0; d < shape.counts.size(); ++d)
+    if (shape.counts[d] != value.extents[d]) out.strides[d] = 0;
+  return out;
+}
+
+// If the device has no memory for a copy, its values are copied to the host, and the call waits for them.
+result<copied_values> copy_of_device(const tensor_view& value, const copy_shape& shape, write_options& options,
+                                     context_state& with) {
+  if (options.device < 0) {
+    PENSTOCK_ASSIGN(const std::optional<int> found, device_of(reinterpret_cast<std::uintptr_t>(value.data)));
+    if (!found) return error(errc::invalid_argument, "the value is said to be in device memory, and is not");
+    options.device = *found;
+  }
+  PENSTOCK_ASSIGN(const auto engine, device_tensor_state::engine_of(with, options.device));
+  PENSTOCK_TRY(device_tensor_state::check_context(*engine, reinterpret_cast<std::uintptr_t>(value.data)));
+  std::optional<cuda::stream_ref> stream;
+  if (options.stream) stream = reinterpret_cast<cuda::stream_ref>(*options.stream);
+  tensor_view once = value;
+  once.extents = shape.counts;
+  copied_values out;
+  out.there = std::make_unique<copy_on_its_device>(engine);
+  auto queued = out.there->queue(once, shape.bytes, stream.value_or(engine->write_stream()));
+  options.stream.reset();
+  if (queued.ok()) {
+    out.view = view_of_copy(value, shape, out.there->data());
+    if (!stream) PENSTOCK_TRY(out.there->wait([] { return true; }));
+    return out;
+  }
+  const bool may_be_copied = queued.error().code() == errc::resource_exhausted && !options.encoder;
+  if (!may_be_copied) return std::move(queued).error();
+  out.there = nullptr;
+  PENSTOCK_ASSIGN(out.memory, with.outputs().take(shape.bytes));
+  out.view = view_of_copy(value, shape, out.memory.data());
+  out.view.space = memory_space::host;
+  options.convert = true;
+  PENSTOCK_TRY(engine->begin_write(stream));
+  PENSTOCK_TRY(cuda::copy_to_host(*engine, once, out.memory.data()));
+  return out;
+}
+
 result<copied_values> copy_of(const tensor_view& value, const copy_shape& shape, output_pool& pool) {
   copied_values out;
   PENSTOCK_ASSIGN(out.memory, pool.take(std::max<std::uint64_t>(1, shape.bytes)));
-  out.view = value;
-  out.view.data = out.memory.data();
-  out.view.strides = shape.steps;
-  for (std::size_t d = 0; d < shape.counts.size(); ++d)
-    if (shape.counts[d] != value.extents[d]) out.view.strides[d] = 0;
+  out.view = view_of_copy(value, shape, out.memory.data());
   strided_copy(out.memory.data(), shape.steps, value.data, value.strides, shape.counts, value.type.item_bytes(), 1);
   if (value.type.variable_length()) {
     out.items = std::make_unique<item_arena>();
@@ -84,8 +174,6 @@ result<write_ticket> array::write_async(const resolved_selection& which, const t
                                         const write_options& options) const {
   const auto checked = [&]() -> result<> {
     PENSTOCK_TRY(check_value(*state_, which.shape, value, options));
-    if (value.space == memory_space::cuda)
-      return error(errc::unsupported, "values in device memory are written by `write`, which waits for them");
     if (value.type.kind() == dtype_kind::object)
       return error(errc::unsupported, "Python objects are written by `write`: they cannot be copied");
     return {};
@@ -94,17 +182,26 @@ result<write_ticket> array::write_async(const resolved_selection& which, const t
   PENSTOCK_ASSIGN(const copy_shape shape, shape_of_copy(value));
   write_queue& queue = state_->context->state().writes();
   PENSTOCK_TRY(queue.make_room(shape.bytes));
-  auto copied = copy_of(value, shape, state_->context->state().outputs());
+  write_options later = options;
+  context_state& state = state_->context->state();
+  // An empty selection has nothing to copy.
+  const bool is_there = value.space == memory_space::cuda && shape.bytes != 0;
+  auto copied = is_there ? copy_of_device(value, shape, later, state) : copy_of(value, shape, state.outputs());
   if (!copied.ok()) {
     queue.give_back(shape.bytes);
     return name_array(std::move(copied).error(), *state_);
   }
   const auto values = std::make_shared<copied_values>(std::move(*copied));
-  return write_ticket(
-      queue.push(shape.bytes, [to = *this, which, values, options](const queued_write::report_fn& report) {
-        write_options with = options;
+  return write_ticket(queue.push(
+      shape.bytes,
+      [to = *this, which, values, later, bytes = shape.bytes](const queued_write::report_fn& report) -> result<> {
+        if (values->there != nullptr) {
+          auto arrived = values->there->wait([&] { return report(0, bytes); });
+          if (!arrived.ok()) return name_array(std::move(arrived).error(), to.state());
+        }
+        write_options with = later;
         with.progress = [&](const read_progress& now) {
-          const bool user = !options.progress || options.progress(now);
+          const bool user = !later.progress || later.progress(now);
           return report(now.done_bytes, now.total_bytes) && user;
         };
         return to.write(which, values->view, with);

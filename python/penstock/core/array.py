@@ -19,6 +19,7 @@ from penstock.core import registry
 from penstock.core import tensor as _tensor
 from penstock.core.attributes import Attributes
 from penstock.core.compressors import compressors_of
+from penstock.core.encoders import checked_encoder
 from penstock.core.errors import ExportError, InvalidArgumentError
 from penstock.core.indexing import Reads, check_fields, copy_out, take_fields
 from penstock.core.job import Job, WriteJob, start_direct, start_in_thread
@@ -419,13 +420,21 @@ class Array(Reads, Writes, _core.Array):
         threads: int | None = None,
         durable: bool = False,
         write_empty_chunks: bool = False,
+        stream: Any = None,
+        encoder: str | None = None,
     ) -> Job:
         """Copy `value`, start to write it, and return a `Job` without waiting for encoding and storage.
 
         `value` may be changed as soon as this returns. Writes that are started with one context are done one after the
         other, in the order in which they were started, each by all of the context's threads; reads do not wait for
         them. If the waiting copies exceed the context's `write_queue` bytes, this call waits. The program waits for its
-        writes before it ends. Values in a device's memory are copied to the host before this returns.
+        writes before it ends.
+
+        Values in a device's memory are copied in that memory, in the order of `stream`, or of the stream on which torch
+        or CuPy work now: later work on that stream may change them, and this call waits neither for earlier work nor
+        for the copy. Arrays of JAX do not change, so that any stream will do. For other objects without `stream` this
+        call waits for the copy. If the device has too little memory, it waits for a copy to the host. Values that only
+        NumPy casts to the array's dtype are also copied to the host.
 
         Errors are raised by `wait` of the job, or else, once, by `flush`. Parameters are those of `Array.write`.
 
@@ -456,8 +465,13 @@ class Array(Reads, Writes, _core.Array):
         selection, fields = self._prepare(selection)
         if fields is not None:
             raise InvalidArgumentError("write_async writes whole elements: write fields with `a[...] = x`")
+        encoder = None if encoder is None else checked_encoder(encoder)
         if _device.is_device_value(value):
-            value = _device.to_host(value, _core._context_of(self))
+            return self._start_from_device(selection, value, workers, durable, write_empty_chunks, stream, encoder)
+        if stream is not None:
+            raise InvalidArgumentError("streams belong to devices: the value is in host memory")
+        if encoder == "device":
+            raise InvalidArgumentError("encoder='device' is for values in device memory")
         return WriteJob(self._start_write(selection, value, workers, durable, write_empty_chunks))
 
     def flush(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -375,14 +376,31 @@ class Value:
         return (0,) * missing + tuple(0 if n == 1 and wanted != 1 else step for n, wanted, step in repeated)
 
 
-def value_of(value: Any, context: _core.Context, stream: Any = None) -> Value:
+def _order_of(value: Any, ours: int) -> int | None:
+    """A stream in whose order a value may be copied without waiting: later changes of the value are ordered after it.
+
+    None: not known. `ours`, for values that do not change.
+    """
+    library = type(value).__module__.partition(".")[0]
+    if library == "torch":
+        return as_stream(sys.modules["torch"].cuda.current_stream(value.device))
+    if library == "cupy":
+        return as_stream(sys.modules["cupy"].cuda.get_current_stream())
+    is_constant = library in ("jax", "jaxlib") or (isinstance(value, DeviceTensor) and value._out is None)
+    return ours if is_constant else None
+
+
+def value_of(value: Any, context: _core.Context, stream: Any = None, queues: bool = False) -> Value:
     """The memory of a value for which `is_device_value` is true. `stream` is the caller's, if its producer does not
-    name one.
+    name one. `queues`: the values are used in the order of the result's stream, unless that is None.
     """
     handle = None if stream is None else as_stream(stream)
     if hasattr(type(value), "__dlpack_device__"):
         device = int(value.__dlpack_device__()[1])
         ours = _core._write_stream(context, device)
+        if queues:
+            handle = _order_of(value, ours) if handle is None else handle
+            ours = ours if handle is None else handle
         capsule = _capsule_of(value, ours)
         address, shape, strides, kind, _ = _core._dlpack_view(capsule, False)
         return Value(address, shape, strides, _dtype_of_dlpack(kind), device, handle, (value, capsule))

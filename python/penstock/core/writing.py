@@ -17,6 +17,7 @@ from penstock.core.data_types import cast, with_buffer
 from penstock.core.encoders import checked_encoder
 from penstock.core.errors import InvalidArgumentError
 from penstock.core.indexing import Fields
+from penstock.core.job import WriteJob
 from penstock.core.progress import callback_of
 from penstock.core.sizes import check_count
 from penstock.core.tensor import as_host
@@ -271,6 +272,35 @@ class Writes(_Base):
                 self._write_device(selection, memory, there.stream, *how, encoder)
                 return
         self._set(selection, _device.to_host(value, context, stream), fields, *how)
+
+    def _start_from_device(
+        self,
+        selection: Any,
+        value: Any,
+        threads: int,
+        durable: bool,
+        write_empty_chunks: bool,
+        stream: Any,
+        encoder: str | None,
+    ) -> WriteJob:
+        context = _core._context_of(self)
+        ranges, shape = self._resolve(selection)
+        if self.dtype.kind not in "OT":
+            there = _device.value_of(value, context, stream, queues=True)
+            same = there.dtype == self.dtype
+            if same or (ranges is not None and _core._converts(there.dtype, self.dtype)):
+                memory = (there.address, there.spread(shape), there.dtype, there.device)
+                ticket = self._start_write_device(
+                    selection, memory, there.stream, threads, durable, write_empty_chunks, encoder
+                )
+
+                def release(kept: Any = there.keep) -> None:
+                    """Let the values' owner use their memory again."""
+
+                ticket.on_done(release)
+                return WriteJob(ticket)
+        value = _device.to_host(value, context, stream)
+        return WriteJob(self._start_write(selection, value, threads, durable, write_empty_chunks))
 
     def _write_fancy(
         self,
