@@ -37,6 +37,10 @@ struct worker_scratch::contexts {
     return *nested_;
   }
 
+  void free_large(std::uint64_t most) noexcept {
+    if (nested_ != nullptr) nested_->free_large(most);
+  }
+
   /// For libraries whose decoders take their tables through functions of the caller.
   library_memory& memory() noexcept { return memory_; }
 

@@ -10,6 +10,7 @@
 
 #include "codec/byte_codecs.h"
 #include "codec/codec_fixture.h"
+#include "codec/library_contexts.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -302,6 +303,22 @@ TEST(Stages, RefuseAnOutputThatIsTooSmallForItems) {
   EXPECT_EQ(chain.encode(view, std::span(out), scratch).error().code(), errc::invalid_argument);
   out.resize(14);
   EXPECT_EQ(chain.encode(view, std::span(out), scratch).value(), 14u);
+}
+
+TEST(Stages, LargeBuffersOfAllLevelsAreFreed) {
+  worker_scratch scratch;
+  worker_scratch* const levels[] = {&scratch, &scratch.inner(), &scratch.libraries().nested()};
+  for (worker_scratch* const each : levels) {
+    ASSERT_TRUE(each->stage(0).reserve(1000).ok());
+    ASSERT_TRUE(each->stage(3).reserve(100'000).ok());
+    ASSERT_TRUE(each->codec_memory().reserve(100'000).ok());
+  }
+  scratch.free_large(50'000);
+  for (worker_scratch* const each : levels) {
+    EXPECT_GE(each->stage(0).capacity(), 1000u);
+    EXPECT_EQ(each->stage(3).capacity(), 0u);
+    EXPECT_EQ(each->codec_memory().capacity(), 0u);
+  }
 }
 
 }  // namespace

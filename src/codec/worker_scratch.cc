@@ -22,6 +22,14 @@ worker_scratch::worker_scratch(ledger* accounts)
 
 worker_scratch::~worker_scratch() = default;
 
+void worker_scratch::free_large(std::uint64_t most) noexcept {
+  for (buffer& each : stages_)
+    if (each.capacity() > most) each.free();
+  if (codec_memory_.capacity() > most) codec_memory_.free();
+  if (inner_ != nullptr) inner_->free_large(most);
+  contexts_->free_large(most);
+}
+
 worker_scratch& worker_scratch::inner() {
   if (inner_ == nullptr) inner_ = std::make_unique<worker_scratch>(accounts_);
   inner_->arena = &items();

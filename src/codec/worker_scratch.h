@@ -26,6 +26,10 @@ class worker_scratch {
   /// codec that runs a chain of its own.
   buffer& stage(std::size_t which) noexcept { return stages_[which]; }
 
+  /// Frees the buffers of more than `most` bytes, also those for chains inside a codec: others are kept for the next
+  /// chunk.
+  void free_large(std::uint64_t most) noexcept;
+
   /// Memory of the running codec (`scratch_memory`).
   buffer& codec_memory() noexcept { return codec_memory_; }
 

@@ -65,8 +65,9 @@ struct read_worker final : completion_sink, read_buffer {
   static constexpr std::uint64_t kMaxKeptBytes = std::uint64_t{8} << 20;
   /// Drops the read and keeps reusable memory.
   void reset() {
-    for (buffer* const each : {&encoded, &decoded, &scratch.stage(0), &scratch.stage(1), &scratch.stage(2)})
-      if (each->capacity() > kMaxKeptBytes) each->free();
+    if (encoded.capacity() > kMaxKeptBytes) encoded.free();
+    if (decoded.capacity() > kMaxKeptBytes) decoded.free();
+    scratch.free_large(kMaxKeptBytes);
     scratch.arena = nullptr;
     scratch.shared = {};
     sunk = nullptr;

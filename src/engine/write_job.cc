@@ -93,8 +93,7 @@ void write_job::reset() {
     if (each->cell.capacity() > kMaxKeptBytes) each->cell.free();
     if (each->before.capacity() > kMaxKeptBytes) each->before.free();
     if (each->encoded.capacity() > kMaxKeptBytes) each->encoded.free();
-    for (std::size_t i = 0; i < 3; ++i)
-      if (each->scratch.stage(i).capacity() > kMaxKeptBytes) each->scratch.stage(i).free();
+    each->scratch.free_large(kMaxKeptBytes);
   }
 }
 
