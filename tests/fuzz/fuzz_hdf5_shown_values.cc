@@ -164,7 +164,7 @@ extern "C" int run_hdf5_shown_values(const std::uint8_t* data, std::size_t size)
     for (std::size_t k = 0; k < batch; ++k) {
       const bool picks = input.below(2) == 1;
       for (std::size_t i = 0; picks && i < words; ++i)
-        bits[k].push_back(input.below(256) * 0x0101010101010101U ^ input.below(256) << input.below(56));
+        bits[k].push_back(input.below(256) * 0x0101010101010101U ^ std::uint64_t{input.below(256)} << input.below(56));
       requests.push_back({wanted[k], bits[k]});
     }
     auto read = made->read(requests);
