@@ -258,9 +258,8 @@ result<node> reference_tree::open_array(std::string path, std::string uri, zarr_
   }
   for (auto& [name, text] : what.documents) {
     if (name != kZattrsKey) continue;
-    PENSTOCK_ASSIGN(const json attributes, json::parse(text));
-    json changed = with_fill_as_attribute(metadata, attributes);
-    if (changed == attributes) continue;
+    json changed = with_fill_as_attribute(metadata, metadata.attributes);
+    if (changed == metadata.attributes) continue;
     text = changed.dump();
     metadata.attributes = std::move(changed);
   }

@@ -26,9 +26,9 @@ std::uint64_t number_at(bytes_in frame, std::size_t at, std::size_t bytes) {
 }
 
 // Reads MessagePack's objects in order. After its end, and at another type than asked for, it has failed.
-class objects {
+class msgpack_reader {
  public:
-  explicit objects(bytes_in from) noexcept : from_(from) {}
+  explicit msgpack_reader(bytes_in from) noexcept : from_(from) {}
 
   bool ok() const noexcept { return ok_; }
   std::uint64_t byte() { return take(1); }
@@ -72,7 +72,7 @@ struct blocked_shape {
 
   /// Nothing if `from` is not what it should be.
   static std::optional<blocked_shape> parse(bytes_in from) {
-    objects in(from);
+    msgpack_reader in(from);
     blocked_shape made;
     const std::size_t members = in.small(0x90);
     in.byte();  // the version
@@ -213,7 +213,7 @@ class blosc2_codec final : public decode_only_codec {
   // The metalayers are an array of three: the size of the index, a map from names to offsets in the header, the values.
   result<std::optional<blocked_shape>> shape_of(const frame& from) const {
     if (from.metalayers.size() == kFixedHeader) return std::optional<blocked_shape>();
-    objects in(from.metalayers.subspan(kFixedHeader));
+    msgpack_reader in(from.metalayers.subspan(kFixedHeader));
     in.small(0x90);
     in.number(0xcd, 2);
     const std::uint64_t count = in.number(0xde, 2);
