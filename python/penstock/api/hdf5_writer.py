@@ -18,7 +18,7 @@ from penstock.core.tile_stream import Stream
 
 _BLOCK_BYTES = 64 << 20
 _GZIP_LEVEL = 4
-_MISSING = "_FillValue"
+_DIMENSIONS, _MISSING = "_ARRAY_DIMENSIONS", "_FillValue"
 Told = Callable[[str, int, int], Any] | None
 
 
@@ -185,7 +185,9 @@ def _attributes_of(source: Array | Group) -> dict[str, Any]:
     if not isinstance(source, Array):
         return dict(source.attrs if typed is None else typed)
     plain = json.loads(_core.attributes_in_hdf5(source))
-    made = plain if typed is None else {name: value for name, value in typed.items() if name in plain}
+    made = plain if typed is None else dict(typed)
+    if _DIMENSIONS not in plain:  # the scales name them
+        made.pop(_DIMENSIONS, None)
     missing = plain.get(_MISSING)
     if source.dtype.kind in "iuf" and isinstance(missing, int | float):
         made[_MISSING] = source.dtype.type(missing)
