@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = ROOT / "docs" / "guide" / "cpp.md"
 HEADERS = ROOT / "include" / "penstock"
-pytestmark = pytest.mark.skipif(not GUIDE.exists(), reason="there is no source checkout")
+pytestmark = pytest.mark.skipif(not GUIDE.exists(), reason="needs a source checkout")
 
 
 def table() -> list[tuple[str, str, str]]:

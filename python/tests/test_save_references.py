@@ -153,6 +153,20 @@ def _store_of(target: Path) -> Any:
     return zarr.storage.FsspecStore(filesystem, read_only=True, path="")
 
 
+def _repository(folder: Path) -> Any:
+    """A repository of Icechunk in memory, with virtual chunks in the folder's files."""
+    icechunk = pytest.importorskip("icechunk")
+    config = icechunk.RepositoryConfig.default()
+    prefix = f"file://{folder}/"
+    config.set_virtual_chunk_container(
+        icechunk.VirtualChunkContainer(prefix, icechunk.local_filesystem_store(str(folder)))
+    )
+    allowed = icechunk.containers_credentials({prefix: None})
+    return icechunk.Repository.create(
+        icechunk.in_memory_storage(), config=config, authorize_virtual_chunk_access=allowed
+    )
+
+
 def _check_by_us(target: Any, group: Mapping[str, Any]) -> None:
     again = ps.open(target)
     assert sorted(again) == sorted(group)
@@ -189,17 +203,9 @@ def test_is_read_by_us_and_by_fsspec(tmp_path: Path, source: str, suffix: str) -
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_is_read_from_icechunk(tmp_path: Path, source: str) -> None:
-    icechunk = pytest.importorskip("icechunk")
+    pytest.importorskip("icechunk")
     group = SOURCES[source](tmp_path)
-    config = icechunk.RepositoryConfig.default()
-    prefix = f"file://{tmp_path}/"
-    config.set_virtual_chunk_container(
-        icechunk.VirtualChunkContainer(prefix, icechunk.local_filesystem_store(str(tmp_path)))
-    )
-    credentials = icechunk.containers_credentials({prefix: None})
-    repository = icechunk.Repository.create(
-        icechunk.in_memory_storage(), config=config, authorize_virtual_chunk_access=credentials
-    )
+    repository = _repository(tmp_path)
     session = repository.writable_session("main")
     with warnings.catch_warnings(record=True) as omitted:
         warnings.simplefilter("always", UserWarning)
@@ -270,17 +276,9 @@ def test_missing_values_are_those_of_the_source(tmp_path: Path, suffix: str) -> 
 
 
 def test_missing_values_in_icechunk_are_those_of_the_source(tmp_path: Path) -> None:
-    icechunk = pytest.importorskip("icechunk")
+    pytest.importorskip("icechunk")
     group = _packed(tmp_path / "x.nc")
-    config = icechunk.RepositoryConfig.default()
-    prefix = f"file://{tmp_path}/"
-    config.set_virtual_chunk_container(
-        icechunk.VirtualChunkContainer(prefix, icechunk.local_filesystem_store(str(tmp_path)))
-    )
-    allowed = icechunk.containers_credentials({prefix: None})
-    repository = icechunk.Repository.create(
-        icechunk.in_memory_storage(), config=config, authorize_virtual_chunk_access=allowed
-    )
+    repository = _repository(tmp_path)
     session = repository.writable_session("main")
     ps.save_references(group, session)
     session.commit("references")
@@ -327,22 +325,14 @@ def test_references_of_kerchunk_mask_their_fill_value(tmp_path: Path) -> None:
 
 
 def test_icechunk_gets_all_arrays_that_it_can_have(tmp_path: Path) -> None:
-    icechunk = pytest.importorskip("icechunk")
+    pytest.importorskip("icechunk")
     h5py = pytest.importorskip("h5py")
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file.create_dataset("a", data=np.arange(6), chunks=(3,))
         file.create_dataset("names", data=np.array([b"ab", b"cde"]), chunks=(1,))
     with h5py.File(tmp_path / "texts.h5", "w") as file:
         file.create_dataset("names", data=np.array([b"ab", b"cde"]), chunks=(1,))
-    config = icechunk.RepositoryConfig.default()
-    prefix = f"file://{tmp_path}/"
-    config.set_virtual_chunk_container(
-        icechunk.VirtualChunkContainer(prefix, icechunk.local_filesystem_store(str(tmp_path)))
-    )
-    allowed = icechunk.containers_credentials({prefix: None})
-    repository = icechunk.Repository.create(
-        icechunk.in_memory_storage(), config=config, authorize_virtual_chunk_access=allowed
-    )
+    repository = _repository(tmp_path)
     session = repository.writable_session("main")
     with pytest.warns(UserWarning, match="'names'"):
         ps.save_references(ps.open(tmp_path / "x.h5"), session)

@@ -432,7 +432,7 @@ def test_the_meaning_of_keys_is_computed_once_for_many_files(tmp_path: Path) -> 
 def test_keys_have_the_names_of_the_engine() -> None:
     names = Path(__file__).parents[2] / "src/format/tiff/tiff_names.cc"
     if not names.exists():
-        pytest.skip("there is no source checkout")
+        pytest.skip("needs a source checkout")
     known = set(re.findall(r'"(\w+)"', names.read_text().partition("kGeoKeys[] = {")[2].partition("};")[0]))
     source = Path(ps.__file__).parent / "geo/crs.py"
     used = {node.value for node in ast.walk(ast.parse(source.read_text())) if isinstance(node, ast.Constant)}

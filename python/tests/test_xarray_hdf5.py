@@ -261,7 +261,7 @@ def test_a_variable_that_is_not_readable_hides_no_other(tmp_path: Path) -> None:
 
 
 def test_array_types_add_dimensions(tmp_path: Path) -> None:
-    """Nested array types too; arrays of text are text, arrays of lists and of references are no variables."""
+    """Also of nested array types. Arrays of text become text; arrays of lists and of references are left out."""
     numbers = np.arange(4 * 2 * 3 * 5, dtype="i4").reshape(4, 2, 3, 5)
     with h5py.File(tmp_path / "x.h5", "w") as file:
         nested = h5py.h5t.array_create(h5py.h5t.array_create(h5py.h5t.NATIVE_INT32, (3, 5)), (2,))
