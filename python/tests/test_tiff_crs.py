@@ -205,6 +205,33 @@ def test_datums_ellipsoids_and_projections_have_codes(entries: dict) -> None:
     np.testing.assert_allclose(points_of(crs), points_of(wanted), rtol=1e-12, atol=1e-9 if crs.is_geographic else 1e-3)
 
 
+@pytest.mark.parametrize("zone", [16018, 16035])
+@pytest.mark.parametrize("ellipsoid", [7030, 7019])
+def test_a_datum_of_an_ellipsoid_alone_has_no_code(zone: int, ellipsoid: int) -> None:
+    """PROJ takes a datum called "unknown" for any datum of that ellipsoid, such as Jamaica's (EPSG:3450)."""
+    entries = {1024: 1, 2048: 32767, 2050: 32767, 2056: ellipsoid, 3072: 32767, 3074: zone, 3076: 9001}
+    a = ps.open(file_of(keys(entries)))
+    assert (a.epsg, a.crs.to_epsg()) == (None, None)
+    assert a.crs.datum.name.startswith("Not specified (based on ")
+
+
+@pytest.mark.parametrize(
+    "datum",
+    ["Not_specified_based_on_WGS_84_spheroid", "Jamaica 2001", "Unknown based on WGS 84 ellipsoid", "ETRS_1989"],
+)
+def test_a_datum_without_a_code_has_the_cited_name(tmp_path: Path, datum: str) -> None:
+    wkt = pyproj.CRS("+proj=utm +zone=18 +ellps=WGS84 +type=crs").to_wkt("WKT1_GDAL")
+    wkt = wkt.replace("Unknown based on WGS 84 ellipsoid", datum)
+    options = {"driver": "GTiff", "width": 2, "height": 2, "count": 1, "dtype": "uint8"}
+    with rasterio.open(tmp_path / "x.tif", "w", crs=rasterio.crs.CRS.from_wkt(wkt), **options) as file:
+        file.write(np.zeros((1, 2, 2), "u1"))
+    with rasterio.open(tmp_path / "x.tif") as file:
+        wanted = file.crs
+    a = ps.open(tmp_path / "x.tif")
+    assert a.epsg == wanted.to_epsg()
+    assert a.crs.datum.name == pyproj.CRS.from_wkt(wanted.to_wkt()).datum.name
+
+
 def test_codes_of_other_kinds_are_not_understood() -> None:
     for entries in ({2048: 4326, 3074: 1623}, {2048: 4326, 3074: 9000}, {2048: 1025, 3074: 16033}, {2050: 1025}):
         with pytest.warns(UserWarning, match="not understood here"):

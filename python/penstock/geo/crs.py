@@ -281,6 +281,7 @@ def _horizontal(keys: Keys) -> Any:
         unit = _cited_unit(keys) or unit  # of the coordinates only, as in GDAL: parameters keep their own
     if unit is not None and not unit.is_near(made.axis_info[0].unit_conversion_factor):
         made = _in_unit(made, unit)
+    made = _with_named_datum(made, keys)
     shift = keys.get("GeogTOWGS84")
     if not isinstance(shift, tuple) or len(shift) not in (3, 7):
         return made
@@ -335,6 +336,26 @@ def _in_unit(crs: Any, unit: _Unit) -> Any:
     kind = "LinearUnit" if crs.is_projected else "AngularUnit"
     for axis in made["coordinate_system"]["axis"]:
         axis["unit"] = {"type": kind, "name": unit.name, "conversion_factor": unit.size}
+    return type(crs).from_json_dict(made)
+
+
+_UNKNOWN_DATUM = re.compile(r"Unknown based on (.*)")
+_CITED_DATUM = re.compile(r"\|[ \t]*Datum[ \t]*=[ \t]*([^|]*[^| \t])")
+
+
+def _with_named_datum(crs: Any, keys: Keys) -> Any:
+    """The same system with a name for a datum that has only an ellipsoid: the cited name, or that it is not specified.
+
+    PROJ takes a datum that is called unknown for every datum with this ellipsoid: `to_epsg` returned Jamaica's system
+    (EPSG:3450) for UTM zone 18N on the ellipsoid of WGS 84.
+    """
+    made = crs.to_json_dict()
+    base = made.get("base_crs", made)
+    unknown = _UNKNOWN_DATUM.fullmatch(base.get("datum", {}).get("name", ""))
+    if unknown is None:
+        return crs
+    cited = _CITED_DATUM.search(str(keys.get("GeodeticCitation", "")))
+    base["datum"]["name"] = cited[1] if cited else f"Not specified (based on {unknown[1]})"
     return type(crs).from_json_dict(made)
 
 
