@@ -415,12 +415,17 @@ def test_the_program_names_what_needs_python(files: Path, name: str) -> None:
 
 
 @pytest.mark.skipif(not PROGRAM.exists(), reason="the program is not built")
-def test_an_archive_of_several_arrays_names_them(tmp_path: Path) -> None:
+def test_an_archive_of_several_arrays_is_a_group_of_them(tmp_path: Path) -> None:
     np.savez(tmp_path / "two.npz", a=VALUES, b=VALUES[0])
-    done = program("info", tmp_path / "two.npz")
+    done = program("ls", tmp_path / "two.npz")
+    assert [line.split()[0] for line in done.stdout.splitlines()][-2:] == ["a", "b"]
+    done = program("read", tmp_path / "two.npz", "-o", tmp_path / "x.npy")
     assert done.returncode == 1
-    assert "holds 2 arrays, name one of them: a, b" in done.stderr
+    assert "is a group, not an array\n  it holds a, b" in done.stderr
     assert json.loads(program("info", tmp_path / "two.npz" / "b", "--json").stdout)["shape"] == [5]
+    done = program("copy", tmp_path / "two.npz", tmp_path / "two.zarr")
+    assert done.returncode == 0, done.stderr
+    np.testing.assert_array_equal(ps.open(tmp_path / "two.zarr", "a")[...], VALUES)
 
 
 @pytest.mark.skipif(not PROGRAM.exists(), reason="the program is not built")

@@ -1,9 +1,12 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -30,6 +33,18 @@ result<node> open_zarr_at(node_place at, int prefer) {
   PENSTOCK_ASSIGN(std::optional<node> made, make_found(std::move(at), std::move(found)));
   if (made) return std::move(*made);
   return no_zarr_node(uri);
+}
+
+/// The error of an array that is a group. It names the members of a file: listing those of a store may be expensive.
+error is_group(const group& found, std::string_view uri) {
+  constexpr std::size_t kMostNames = 20;
+  error wrong(errc::invalid_argument, fmt::format("'{}' is a group, not an array", uri));
+  const group_state& state = found.state();
+  if (!state.members) return wrong;
+  auto names = state.members->keys(state.prefix);
+  if (!names.ok() || !*names || (*names)->empty()) return wrong;
+  (*names)->resize(std::min((*names)->size(), kMostNames));
+  return std::move(wrong).note(fmt::format("it holds {}", fmt::join(**names, ", ")));
 }
 
 }  // namespace
@@ -89,13 +104,13 @@ result<std::vector<array>> open_arrays(std::span<const std::string> uris, const 
 result<array> open_array(std::shared_ptr<const store> from, const open_options& options) {
   PENSTOCK_ASSIGN(node found, open(std::move(from), options));
   if (auto* out = std::get_if<array>(&found)) return std::move(*out);
-  return error(errc::invalid_argument, fmt::format("'{}' is a group, not an array", std::get<group>(found).uri()));
+  return is_group(std::get<group>(found), std::get<group>(found).uri());
 }
 
 result<array> open_array(std::string_view uri, const open_options& options) {
   PENSTOCK_ASSIGN(node found, open(uri, options));
   if (auto* out = std::get_if<array>(&found)) return std::move(*out);
-  return error(errc::invalid_argument, fmt::format("'{}' is a group, not an array", uri));
+  return is_group(std::get<group>(found), uri);
 }
 
 result<node> open(const group& parent, std::string_view path) {

@@ -231,7 +231,7 @@ result<found_node> find_node(target_location target, const open_options& how, se
     PENSTOCK_ASSIGN(std::optional<found_node> object, find_object(at, {}, how));
     if (object) return std::move(*object);
   }
-  PENSTOCK_ASSIGN(std::optional<found_node> member, find_npz_member(at));
+  PENSTOCK_ASSIGN(std::optional<found_node> member, find_npz_member(at, how));
   if (member) return std::move(*member);
   PENSTOCK_ASSIGN(std::optional<found_node> named, find_above(at, how, true));
   if (named) return std::move(*named);

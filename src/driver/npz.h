@@ -6,9 +6,9 @@
 
 namespace penstock::inline v0 {
 
-/// Finds a member of a `.npz` archive: `t2m` is its object `t2m.npy`, and the empty path is its only array.
-/// Returns nullopt if the store is not such an archive, or does not have the member.
-/// \error invalid_argument  The path is empty and the archive has several arrays; the error names them.
-result<std::optional<found_node>> find_npz_member(const location& at);
+/// Finds a member of a `.npz` archive: `t2m` is its object `t2m.npy`. The empty path is its only array or, if it has
+/// several, a group of them. Returns nullopt if the store is not such an archive, or does not have the member.
+/// \error not_found  The path is empty and the archive has no arrays.
+result<std::optional<found_node>> find_npz_member(const location& at, const open_options& how);
 
 }  // namespace penstock::inline v0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import pathlib
@@ -15,7 +16,7 @@ from penstock.core import registry
 from penstock.core.array import Array
 from penstock.core.context import Context, current_context
 from penstock.core.device import device_number, is_device
-from penstock.core.errors import CorruptDataError, InvalidArgumentError, NotFoundError, UnsupportedError
+from penstock.core.errors import CorruptDataError, Error, InvalidArgumentError, NotFoundError, UnsupportedError
 from penstock.core.group import Group
 from penstock.core.levels import level_of
 from penstock.geo.image_options import NO_OPTIONS, ImageOptions
@@ -282,7 +283,11 @@ def open_array(target: Any, path: str = "", **options: Any) -> Array:
     """
     node = open(target, path, **options)
     if not isinstance(node, Array):
-        raise InvalidArgumentError(f"'{node.uri}' is a group, not an array")
+        text = f"'{node.uri}' is a group, not an array"
+        with contextlib.suppress(Error):  # stores that do not list
+            if names := ", ".join(itertools.islice(node, 20)):
+                text += f"; it holds {names}"
+        raise InvalidArgumentError(text)
     return node
 
 
