@@ -164,6 +164,79 @@ def test_georeferencing_is_copied_from_tiff_to_tiff(tmp_path: Path) -> None:
     assert made.nodata == 3
 
 
+@pytest.mark.parametrize("dtype", ["u1", "u2", "f4"])
+@pytest.mark.parametrize(
+    ("bands", "options"),
+    [
+        (1, {"mask": True}),
+        (3, {"photometric": "rgb"}),
+        (3, {"photometric": "rgb", "mask": True}),
+        (4, {"photometric": "rgb", "alpha": True}),
+        (5, {"photometric": "rgb"}),
+        (2, {"alpha": True}),
+        (4, {}),
+    ],
+)
+def test_colours_opacity_and_masks_are_copied_from_tiff_to_tiff(
+    tmp_path: Path, dtype: str, bands: int, options: dict[str, Any]
+) -> None:
+    rasterio = pytest.importorskip("rasterio")
+    values = (np.arange(bands * 40 * 50).reshape(bands, 40, 50) % 251).astype(dtype)
+    if options.get("mask"):
+        options = {**options, "mask": np.arange(2000).reshape(40, 50) % 3 != 0}
+    ps.create_array(tmp_path / "a.tif", data=values, tiles=16, **options)
+    ps.convert(tmp_path / "a.tif", tmp_path / "b.tif", verify=True)
+    with rasterio.open(tmp_path / "a.tif") as wanted, rasterio.open(tmp_path / "b.tif") as found:
+        assert found.colorinterp == wanted.colorinterp
+        assert found.mask_flag_enums == wanted.mask_flag_enums
+        np.testing.assert_array_equal(found.read_masks(), wanted.read_masks())
+        np.testing.assert_array_equal(found.read(), values)
+    ps.convert(ps.open(tmp_path / "a.tif", bands=[0]), tmp_path / "c.tif")
+    assert ps.open(tmp_path / "c.tif").photometric == "minisblack"
+
+
+def test_a_mask_of_an_image_can_be_left_out(tmp_path: Path) -> None:
+    ps.create_array(tmp_path / "a.tif", data=np.ones((1, 8, 8), "u1"), mask=np.eye(8, dtype=bool))
+    assert not ps.convert(tmp_path / "a.tif", tmp_path / "b.tif", mask=False).has_mask
+    with pytest.warns(UserWarning, match="the mask of .* is not written to Zarr"):
+        ps.convert(ps.open(tmp_path / "a.tif"), tmp_path / "b.zarr")
+
+
+def test_a_nodata_value_that_no_pixel_can_have_is_left_out(tmp_path: Path) -> None:
+    rasterio = pytest.importorskip("rasterio")
+    options = {"driver": "GTiff", "width": 4, "height": 4, "count": 1, "dtype": "int16", "nodata": -30000}
+    with rasterio.open(tmp_path / "a.tif", "w", **options) as file:
+        file.write(np.zeros((1, 4, 4), "i2"))
+    data = bytearray((tmp_path / "a.tif").read_bytes().replace(b"-30000", b"-99999"))
+    (tmp_path / "a.tif").write_bytes(data)
+    assert ps.open(tmp_path / "a.tif").nodata == -99999
+    assert ps.convert(tmp_path / "a.tif", tmp_path / "b.tif").nodata is None
+
+
+def test_texts_are_copied_from_tiff_to_tiff(tmp_path: Path) -> None:
+    rasterio = pytest.importorskip("rasterio")
+    texts = {
+        "TIFFTAG_DOCUMENTNAME": "scene 7",
+        "TIFFTAG_IMAGEDESCRIPTION": '{"level": 2}',
+        "TIFFTAG_SOFTWARE": "written by hand",
+        "TIFFTAG_DATETIME": "2026:11:29 12:00:00",
+        "TIFFTAG_ARTIST": "nobody",
+        "TIFFTAG_HOSTCOMPUTER": "host",
+        "TIFFTAG_COPYRIGHT": "CC0",
+    }
+    with rasterio.open(tmp_path / "a.tif", "w", driver="GTiff", width=4, height=4, count=1, dtype="uint8") as file:
+        file.write(np.zeros((1, 4, 4), "u1"))
+        file.update_tags(sensor="MSI", **texts)
+    made = ps.convert(tmp_path / "a.tif", tmp_path / "b.tif")
+    assert made.gdal_metadata == {"sensor": "MSI"}
+    assert (made.tags["Software"], made.tags["Copyright"]) == ("written by hand", "CC0")
+    with rasterio.open(tmp_path / "b.tif") as file:
+        assert {name: text for name, text in file.tags().items() if name != "AREA_OR_POINT"} == {
+            **texts,
+            "sensor": "MSI",
+        }
+
+
 PLACE = {"crs": 32633, "transform": (10, 0, 500000, 0, -10, 4600000)}
 MEANING = {
     "nodata": -9999,

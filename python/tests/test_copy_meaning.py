@@ -186,3 +186,59 @@ def test_nodata_of_a_tiff_masks_its_copy(tmp_path: Path, way: str, zarr_format: 
         np.testing.assert_array_equal(found.values, wanted.values, err_msg=f"{dtype} {nodata}")
         assert np.array_equal(ps.open(tmp_path / "b.zarr")["v"][:], values)
     assert len(cases) == 20
+
+
+@pytest.mark.parametrize("target", ["copy.zarr", "copy.nc"])
+@pytest.mark.parametrize("kind", ["NETCDF4", "NETCDF3_64BIT_OFFSET"])
+def test_names_of_variables_and_dimensions_of_netcdf(tmp_path: Path, kind: Any, target: str) -> None:
+    """Variables with the name of one of their dimensions: the only, the first, another one, in a group, twice."""
+    netcdf = pytest.importorskip("netCDF4")
+    names = {"t": ("t",), "station": ("station", "n"), "n": ("t", "n"), "v": ("t", "station", "n")}
+    with netcdf.Dataset(tmp_path / "a.nc", "w", format=kind) as file:
+        file.createDimension("t", None)
+        file.createDimension("station", 3)
+        file.createDimension("n", 2)
+        for name, dimensions in names.items():
+            shape = [{"t": 4, "station": 3, "n": 2}[each] for each in dimensions]
+            file.createVariable(name, "i2", dimensions)[:] = np.arange(np.prod(shape)).reshape(shape)
+        text = file.createVariable("t_name", "S1", ("station", "n"))
+        text[:] = np.array(list("abcdef"), "S1").reshape(3, 2)
+    wanted = shown(tmp_path / "a.nc", "netcdf4")
+    ps.convert(tmp_path / "a.nc", tmp_path / target, verify=True)
+    for engine in ("zarr",) if target.endswith("zarr") else ("netcdf4", "h5netcdf"):
+        found = shown(tmp_path / target, engine)
+        assert dict(found.sizes) == dict(wanted.sizes), engine
+        assert set(found.coords) == set(wanted.coords), engine
+        for name in wanted.variables:
+            assert found[name].dims == wanted[name].dims, (engine, name)
+            np.testing.assert_array_equal(found[name].values, wanted[name].values)
+
+
+@pytest.mark.parametrize("target", ["copy.zarr", "copy.nc"])
+def test_variables_that_are_shorter_than_their_unlimited_dimension(tmp_path: Path, target: str) -> None:
+    netcdf = pytest.importorskip("netCDF4")
+    with netcdf.Dataset(tmp_path / "a.nc", "w") as file:
+        file.createDimension("t", None)
+        file.createDimension("x", 3)
+        inner = file.createGroup("g")
+        inner.createDimension("t", None)
+        for group, rows in ((file, 5), (inner, 2)):
+            group.createVariable("long", "f4", ("t", "x"))[:] = np.ones((rows, 3))
+            group.createVariable("short", "i4", ("t",))[0] = 7
+            group.createVariable("none", "i2", ("x", "t"), fill_value=-3)
+    ps.convert(tmp_path / "a.nc", tmp_path / target, verify=True)
+    for group in ("", "g"):
+        wanted = xr.open_dataset(tmp_path / "a.nc", engine="netcdf4", group=group, decode_cf=False).load()
+        engine = "zarr" if target.endswith("zarr") else "netcdf4"
+        found = xr.open_dataset(tmp_path / target, engine=engine, group=group, decode_cf=False).load()
+        for name in wanted.variables:
+            np.testing.assert_array_equal(found[name].values, wanted[name].values)
+
+
+def test_a_missing_value_that_the_type_cannot_hold_stays_as_it_is(tmp_path: Path) -> None:
+    """Packed variables may have that of their unpacked values: 1e20 with int16."""
+    values = np.arange(4, dtype="i2")
+    ps.create_array(tmp_path / "a.zarr", "v", data=values, dimension_names=["x"]).attrs["_FillValue"] = 1e20
+    made = ps.convert(tmp_path / "a.zarr", tmp_path / "b.nc")
+    assert made["v"].attrs["_FillValue"] == 1e20
+    np.testing.assert_array_equal(made["v"][...], values)

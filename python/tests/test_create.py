@@ -322,6 +322,12 @@ def test_invalid_names_of_nodes_are_refused(path):
         ps.create_group({}, path)
 
 
+def test_xarrays_name_of_an_unnamed_array_is_allowed():
+    group = ps.create_group({})
+    group.create_array("__xarray_dataarray_variable__", data=VALUES)
+    np.testing.assert_array_equal(group["__xarray_dataarray_variable__"][...], VALUES)
+
+
 @writes
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_groups_hold_nodes(tmp_path, zarr_format):

@@ -269,10 +269,14 @@ result<zarr_metadata> new_array(const create_options& options) {
 
 // --- nodes ---
 
+// The specification reserves names that begin with "__", but this is xarray's name of an array without a name.
+constexpr std::string_view kUnnamedOfXarray = "__xarray_dataarray_variable__";
+
 result<> check_path(std::string_view prefix) {
   while (!prefix.empty()) {
     const std::string_view name = prefix.substr(0, prefix.find('/'));
-    if (name.find_first_not_of('.') == std::string_view::npos || name.substr(0, 2) == "__" || is_zarr_document(name)) {
+    const bool reserved = name.starts_with("__") && name != kUnnamedOfXarray;
+    if (name.find_first_not_of('.') == std::string_view::npos || reserved || is_zarr_document(name)) {
       return wrong(fmt::format("a node cannot be named '{:.80}'", name));
     }
     prefix.remove_prefix(name.size() + 1);

@@ -26,6 +26,7 @@ from penstock.core.progress import ProgressLine, callback_of, progress_display
 from penstock.core.sizes import parse_bytes
 from penstock.core.writing import check_threads
 from penstock.hdf5.group import Hdf5Group
+from penstock.hdf5.grown import grown_shapes
 from penstock.target.place import place_of
 
 _MOST_LEVELS = 64  # groups nested deeper count as a loop of links
@@ -235,6 +236,7 @@ def _copy_members(
     if options.get("check_only"):
         return {"arrays": len(steps), "steps": steps}
     zarr_format = options["zarr_format"] or 3
+    grown = grown_shapes(nodes)
     attributes = to_json(dict(source.attrs))
     fresh = _core.replace(store, inside) if options["overwrite"] else None
     to, root = (store, inside) if fresh is None else (fresh.store, b"")
@@ -248,6 +250,8 @@ def _copy_members(
                 copied = _core.copy(node, to, at, _for_array(options, node))
                 del copied["steps"]
                 done.update(copied)
+                if name in grown:
+                    open(to, os.fsdecode(at), context=context).resize(grown[name])
             else:
                 done["groups"] += 1
                 _core.create_group(to, context, at, zarr_format, False, to_json(dict(node.attrs)))

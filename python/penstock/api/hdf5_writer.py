@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import json
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
+
+import numpy as np
 
 from penstock import _core
 from penstock.api.open import open
 from penstock.core.array import Array
 from penstock.core.chunking import plain_lengths
-from penstock.core.errors import InvalidArgumentError, UnsupportedError
+from penstock.core.errors import CorruptDataError, InvalidArgumentError, UnsupportedError
 from penstock.core.group import Group
 from penstock.core.tile_stream import Stream
+from penstock.hdf5.grown import grown_shapes
 
 _BLOCK_BYTES = 64 << 20
 _GZIP_LEVEL = 4
+_NETCDF = (".nc", ".nc4")
 _DIMENSIONS, _MISSING = "_ARRAY_DIMENSIONS", "_FillValue"
 Told = Callable[[str, int, int], Any] | None
 
@@ -39,10 +45,10 @@ def write_hdf5(source: Array | Group, path: str, chunks: Any, verify: bool, told
         with h5py.File(draft, "w") as file:
             if isinstance(source, Array):
                 name = _name_of(source)
-                _write_array(file, name, source, chunks, told)
+                _write_array(file, name, source, source.shape, chunks, told)
                 _name_dimensions(file[name], source)
             else:
-                _write_group(file, source, chunks, told)
+                _write_group(file, source, chunks, told, path.lower().endswith(_NETCDF))
         if verify:
             _verify(source, open(draft, mode="r"))
         _sync(draft)
@@ -63,7 +69,7 @@ def _sync(path: str) -> None:
         os.fsync(file.fileno())
 
 
-def _write_group(file: Any, source: Group, chunks: Any, told: Told) -> None:
+def _write_group(file: Any, source: Group, chunks: Any, told: Told, netcdf: bool) -> None:
     _write_attributes(file, source)
     members = list(source.members(max_depth=None))
     names = {name for _, node in members if isinstance(node, Array) for name in node.dimension_names or ()}
@@ -71,6 +77,7 @@ def _write_group(file: Any, source: Group, chunks: Any, told: Told) -> None:
     if unknown:
         raise InvalidArgumentError(f"chunks: no array has a dimension {unknown[0]!r}", f"in '{source.uri}'")
     scales: dict[str, list[tuple[str, Array]]] = {}
+    grown = grown_shapes(members)
     for path, node in members:
         if isinstance(node, Group):
             _write_attributes(file.require_group(path), node)
@@ -78,44 +85,60 @@ def _write_group(file: Any, source: Group, chunks: Any, told: Told) -> None:
         own = chunks
         if isinstance(chunks, Mapping):
             own = {name: length for name, length in chunks.items() if name in (node.dimension_names or ())} or None
-        _write_array(file, path, node, own, told)
+        shape = grown.get(path, node.shape)
+        path = _stored_path(path, node) if netcdf else path
+        _write_array(file, path, node, shape, own, told)
         scales.setdefault(path.rpartition("/")[0], []).append((path, node))
+    numbers = itertools.count()
     for arrays in scales.values():
-        _attach_scales(file, arrays)
+        _attach_scales(file, arrays, numbers)
 
 
-def _attach_scales(file: Any, arrays: list[tuple[str, Array]]) -> None:
+def _stored_path(path: str, array: Array) -> str:
+    """NetCDF's name of a variable that has the name of a dimension but not as its first one: the dimension has it."""
+    folder, slash, name = path.rpartition("/")
+    names = array.dimension_names or ()
+    is_other = name in names and None not in names and (names[0] != name or names.count(name) > 1)
+    return f"{folder}{slash}_nc4_non_coord_{name}" if is_other else path
+
+
+def _attach_scales(file: Any, arrays: list[tuple[str, Array]], numbers: Iterator[int]) -> None:
     """Scales for the named dimensions of a group, as in netCDF-4.
 
-    A variable with the name of its only dimension is the scale; otherwise one is created, which is netCDF's form of a
+    A variable with the name of its first dimension is the scale; otherwise one is created, which is netCDF's form of a
     dimension without a variable. An array with an unnamed dimension, or with another length than its namesake, gets
-    labels instead: readers of netCDF refuse a mixture."""
+    labels instead: readers of netCDF refuse a mixture. `numbers` are those of the file's dimensions."""
     scales: dict[str, tuple[str, int]] = {}
     for path, array in arrays:
-        name = path.rpartition("/")[2]
-        if array.dimension_names == (name,):
+        name, names = path.rpartition("/")[2], array.dimension_names or ()
+        if names[:1] == (name,) and None not in names and names.count(name) == 1:
             file[path].make_scale(name)
-            scales[name] = (path, array.shape[0])
+            scales[name] = (path, file[path].shape[0])
     own = {path for path, _ in scales.values()}
     for path, array in arrays:
-        folder, names = path.rpartition("/")[0], array.dimension_names or ()
-        if path in own:
-            continue
+        names = array.dimension_names or ()
         if not names or None in names:
             _name_dimensions(file[path], array)
             continue
-        for dimension, length in zip(names, array.shape, strict=True):
-            at = f"{folder}/{dimension}".strip("/")
+        for dimension, length in zip(names, file[path].shape, strict=True):
+            at = f"{path.rpartition('/')[0]}/{dimension}".strip("/")
             if dimension is not None and dimension not in scales and at not in file:
                 made = file.create_dataset(at, (length,), ">f4")
                 made.make_scale(f"This is a netCDF dimension but not a netCDF variable. {length:10d}")
                 scales[dimension] = (at, length)
         lengths = {dimension: length for dimension, (_, length) in scales.items()}
-        if all(lengths.get(str(each)) == length for each, length in zip(names, array.shape, strict=True)):
+        if path not in own and not all(lengths.get(str(n)) == m for n, m in zip(names, file[path].shape, strict=True)):
+            _name_dimensions(file[path], array)
+        elif path not in own:
             for d, dimension in enumerate(names):
                 file[path].dims[d].attach_scale(file[scales[str(dimension)][0]])
-        else:
-            _name_dimensions(file[path], array)
+    ids = {dimension: np.int32(next(numbers)) for dimension in scales}
+    for path, array in arrays:
+        names = array.dimension_names or ()
+        if path in own and len(names) > 1 and all(name in ids for name in names):  # a scale has no scales itself
+            for dimension, (at, _) in scales.items():
+                file[at].attrs["_Netcdf4Dimid"] = ids[dimension]
+            file[path].attrs["_Netcdf4Coordinates"] = np.array([ids[str(name)] for name in names], "i4")
 
 
 def _name_dimensions(made: Any, source: Array) -> None:
@@ -124,7 +147,8 @@ def _name_dimensions(made: Any, source: Array) -> None:
             made.dims[d].label = name
 
 
-def _write_array(file: Any, path: str, source: Array, chunks: Any, told: Told) -> None:
+def _write_array(file: Any, path: str, source: Array, shape: tuple[int, ...], chunks: Any, told: Told) -> None:
+    """A dataset of `shape`, whose elements after those of `source` have the fill value."""
     import h5py
 
     dtype: Any = source.dtype
@@ -154,7 +178,7 @@ def _write_array(file: Any, path: str, source: Array, chunks: Any, told: Told) -
             "compression_opts": _GZIP_LEVEL,
             "shuffle": dtype.kind != "O",
         }
-    made = file.create_dataset(path, source.shape, dtype, fillvalue=_fill_value(source, dtype), **options)
+    made = file.create_dataset(path, shape, dtype, fillvalue=_fill_value(source, dtype), **options)
     _write_attributes(made, source)
     total = source.nbytes
     if not source.ndim:
@@ -190,7 +214,10 @@ def _attributes_of(source: Array | Group) -> dict[str, Any]:
         made.pop(_DIMENSIONS, None)
     missing = plain.get(_MISSING)
     if source.dtype.kind in "iuf" and isinstance(missing, int | float):
-        made[_MISSING] = source.dtype.type(missing)
+        with contextlib.suppress(OverflowError, ValueError):  # a packed array may have that of its unpacked values
+            cast = source.dtype.type(missing)
+            if cast == missing or cast != cast:
+                made[_MISSING] = cast
     return made
 
 
@@ -206,7 +233,22 @@ def _verify(source: Array | Group, made: Any) -> None:
     if isinstance(source, Array):
         (name,) = made.keys()
         return _core.compare(source, made[name])
-    for path, node in source.members(max_depth=None):
-        if isinstance(node, Array):
+    members = list(source.members(max_depth=None))
+    grown = grown_shapes(members)
+    for path, node in members:
+        if path in grown:
+            _compare_start(node, made[path])
+        elif isinstance(node, Array):
             _core.compare(node, made[path])
     return None
+
+
+def _compare_start(source: Any, made: Any) -> None:
+    """As `compare`, of the elements that `source` has."""
+    if not source.size:
+        return
+    rows = max(1, _BLOCK_BYTES // max(1, source.nbytes // source.shape[0]))
+    for start in range(0, source.shape[0], rows):
+        box = (slice(start, min(start + rows, source.shape[0])), *(slice(0, length) for length in source.shape[1:]))
+        if not np.array_equal(source[box], made[box], equal_nan=source.dtype.kind in "fc"):
+            raise CorruptDataError("the copy has other elements than the source", f"array '{source.uri}'")

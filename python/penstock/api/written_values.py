@@ -93,6 +93,8 @@ def warn_of_place(data: Any) -> None:
     """Warn of facts about a TIFF's position and values that Zarr's arrays do not hold."""
     if getattr(data, "format", None) != "tiff":
         return
+    if data.has_mask and not data._is_mask:
+        warnings.warn(f"the mask of '{data.uri}' is not written to Zarr", UserWarning, stacklevel=3)
     lost = ["the coordinate system and the transform"] if data.crs is not None else []
     if any(each != 1 for each in data.scales) or any(data.offsets):
         lost.append("scale and offset")
@@ -110,6 +112,7 @@ def for_tiff(data: Any, options: dict[str, Any], dtype: Any = None) -> tuple[Any
         return _for_tiff(data, options), {}
     if isinstance(data, TiffArray):
         facts, texts = placed.options_of_image(data)
+        facts["mask"] = placed.mask_of_image(data)
     else:
         facts, texts = placed.options_of(data, _group_of(data))
     if dtype is not None or any(options.get(name) for name in ("photometric", "alpha")):

@@ -23,6 +23,11 @@ _MOST_COORDINATES = 1 << 24  # coordinates of one axis, which are read to find t
 _NOT_WRITTEN = (("gcps", "ground control points"), ("rpcs", "rational polynomials"))
 _IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)  # of images without a transform, in their grid mapping
 _PACKED = (("scale_factor", 1.0), ("add_offset", 0.0))
+# TIFF's own texts: GDAL's names, and those of `tags`.
+_TEXTS = {
+    f"TIFFTAG_{name.upper()}": name
+    for name in ("DocumentName", "ImageDescription", "Software", "DateTime", "Artist", "HostComputer", "Copyright")
+}
 # Attributes that are stored separately in a TIFF, or in a Zarr array.
 _SPOKEN_FOR = {
     *("_FillValue", "missing_value", "scale_factor", "add_offset", "scales", "offsets", "units", "long_name"),
@@ -66,14 +71,16 @@ def options_of(array: Array, group: Group | None) -> tuple[dict[str, Any], dict[
     texts = {
         name: str(value)
         for name, value in attributes.items()
-        if isinstance(value, str | int | float) and name not in _SPOKEN_FOR and not name.startswith(("TIFFTAG_", "_Nc"))
+        if isinstance(value, str | int | float)
+        and name not in _SPOKEN_FOR
+        and (name in _TEXTS or not name.startswith(("TIFFTAG_", "_Nc")))
     }
     return {name: value for name, value in made.items() if value is not None}, texts
 
 
 def options_of_image(image: TiffArray) -> tuple[dict[str, Any], dict[str, str]]:
     """The same for an image of a TIFF."""
-    made: dict[str, Any] = {name: getattr(image, name) for name in ("crs", "transform", "nodata")}
+    made: dict[str, Any] = {"crs": image.crs, "transform": image.transform, "nodata": image._held_nodata}
     if image.gcps or image.rpcs:
         what = "ground control points" if image.gcps else "rational polynomials"
         warnings.warn(f"the {what} of '{image.uri}' are not written to TIFFs", UserWarning, stacklevel=5)
@@ -87,10 +94,38 @@ def options_of_image(image: TiffArray) -> tuple[dict[str, Any], dict[str, str]]:
                 made[name] = getattr(image, name)
     if image.area_or_point is not None and made["transform"] is not None:
         made["area_or_point"] = image.area_or_point
+    if image.dimension_names == ("band", "y", "x") and not (image._options or {}).get("bands"):
+        bands = image.shape[0]
+        if image.photometric in ("rgb", "ycbcr") and bands >= 3:
+            made["photometric"] = "rgb"
+        if bands > 1 and image._meaning.alpha_band() == bands - 1:
+            made["alpha"] = True
     if image.colormap is not None and image.shape[0] == 1 and image.dtype.kind == "u":
         made["colormap"] = image.colormap
     texts = {name: text for name, text in image.gdal_metadata.items() if name != "AREA_OR_POINT"}
+    texts |= {name: image.tags[tag] for name, tag in _TEXTS.items() if isinstance(image.tags.get(tag), str)}
     return {name: value for name, value in made.items() if value is not None}, texts
+
+
+class _Rows:
+    """The only band of a mask, as an array of (rows, columns)."""
+
+    def __init__(self, mask: TiffArray) -> None:
+        self._mask, self.shape = mask, mask.shape[-2:]
+
+    def __getitem__(self, rows: slice) -> Any:
+        return self._mask[0, rows]
+
+
+def mask_of_image(image: TiffArray) -> _Rows | None:
+    """The image's mask, for `mask=` of a new TIFF. A warning if it is not one of all bands and of the image's size."""
+    if not image.has_mask or image._is_mask:
+        return None
+    mask = image._image(mask=True)
+    if mask.shape == (1, *image.shape[-2:]):
+        return _Rows(mask)
+    warnings.warn(f"the mask of '{image.uri}', of shape {mask.shape}, is not written", UserWarning, stacklevel=5)
+    return None
 
 
 def dimension_names_of(array: Array) -> tuple[str | None, ...]:

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <map>
+#include <string_view>
 #include <utility>
 
 #include "format/tiff/gdal_metadata.h"
@@ -120,6 +122,29 @@ class key_tags {
   std::string texts_;
 };
 
+// TIFF's own texts by GDAL's names. Source: TIFF 6.0, sections 8 and 12.
+constexpr std::array<std::pair<std::string_view, std::uint16_t>, 7> kTexts = {{{"TIFFTAG_DOCUMENTNAME", 269},
+                                                                             {"TIFFTAG_IMAGEDESCRIPTION", 270},
+                                                                             {"TIFFTAG_SOFTWARE", 305},
+                                                                             {"TIFFTAG_DATETIME", 306},
+                                                                             {"TIFFTAG_ARTIST", 315},
+                                                                             {"TIFFTAG_HOSTCOMPUTER", 316},
+                                                                             {"TIFFTAG_COPYRIGHT", 33432}}};
+
+/// Adds the tags of items that TIFF has tags for, and returns the other items.
+metadata_items add_texts(const metadata_items& items, std::vector<tiff_tag>& to) {
+  metadata_items others;
+  for (const auto& item : items) {
+    const auto* const known =
+        std::find_if(kTexts.begin(), kTexts.end(), [&](const auto& each) { return each.first == item.first; });
+    if (known == kTexts.end())
+      others.push_back(item);
+    else
+      to.push_back(text_tag(known->second, item.second));
+  }
+  return others;
+}
+
 result<> add_keys(const tiff_meaning& from, std::vector<tiff_tag>& to) {
   std::map<std::uint16_t, geo_key::value_type> keys;
   for (const geo_key& each : from.geo_keys) keys.insert_or_assign(each.id, each.value);
@@ -184,7 +209,7 @@ result<std::vector<tiff_tag>> tags_of_meaning(const tiff_meaning& from) {
   const pixel_extent extent = from.extent == pixel_extent::unspecified ? pixel_extent_of(from.geo_keys) : from.extent;
   if (from.transform) PENSTOCK_TRY(add_transform(*from.transform, extent, out));
   PENSTOCK_TRY(add_keys(from, out));
-  PENSTOCK_ASSIGN(const std::string metadata, make_gdal_metadata(from.metadata, from.bands));
+  PENSTOCK_ASSIGN(const std::string metadata, make_gdal_metadata(add_texts(from.metadata, out), from.bands));
   if (!metadata.empty()) out.push_back(text_tag(kMetadataText, metadata));
   return out;
 }

@@ -12,9 +12,9 @@ from xarray.core import indexing
 
 from penstock.core.array import Array
 from penstock.hdf5.group import Hdf5Group
+from penstock.hdf5.grown import shape_in_netcdf, storage_of, unlimited_lengths
 from penstock.interop.xarray.lazy import LazyArray, settled
 from penstock.interop.xarray.zarr import ZarrGroup
-from penstock.references.objects import ReferencedArray
 
 _FILTERS = {"zlib": 1, "szip": 4, "zstd": 32015, "bzip2": 307, "blosc": 32001, "shuffle": 2, "fletcher32": 3}
 _DEFLATE, _LZF = 1, 32000
@@ -98,7 +98,7 @@ class Hdf5Store(ZarrGroup):
         own = {*self._group.names_in_file_order, *self._group.hidden_scales}
         found = set()
         for name, array in self._arrays.items():
-            limits = _storage(array).get("maxshape") or ()
+            limits = storage_of(array).get("maxshape") or ()
             dimensions = self._described(name, array)[0]
             found |= {dim for dim, most in zip(dimensions, limits, strict=False) if most is None and dim in own}
         return {"unlimited_dims": found}
@@ -106,25 +106,11 @@ class Hdf5Store(ZarrGroup):
     @functools.cached_property
     def _lengths(self) -> dict[str, int]:
         """The lengths of the unlimited dimensions: for each, that of the longest variable."""
-        out: dict[str, int] = {}
-        for name, array in self._arrays.items():
-            limits = _storage(array).get("maxshape") or ()
-            for dim, most, length in zip(self._described(name, array)[0], limits, array.shape, strict=False):
-                if most is None:
-                    out[dim] = max(length, out.get(dim, 0))
-        return out
-
-    def _shape(self, dimensions: tuple[str, ...], array: Array) -> tuple[int, ...]:
-        limits = tuple(_storage(array).get("maxshape") or ())
-        limits += (0,) * (array.ndim - len(limits))  # axes of array types do not grow
-        return tuple(
-            length if most is not None else self._lengths.get(dim, length)
-            for dim, most, length in zip(dimensions, limits, array.shape, strict=True)
-        )
+        return unlimited_lengths((self._described(name, array)[0], array) for name, array in self._arrays.items())
 
     def _variable(self, name: str, array: Array) -> Variable:
         dimensions, attributes = self._described(name, array)
-        storage = _storage(array)
+        storage = storage_of(array)
         encoding = _encoding(storage, dimensions, array)
         is_text = array.dtype.kind in "TO"
         if is_text:
@@ -137,16 +123,12 @@ class Hdf5Store(ZarrGroup):
         place = self._place.child(name)
         text = np.dtype("O", metadata={"element_type": str})  # xarray's mark for text
         lazy = TextArray(place, array, text) if is_text else LazyArray(place, array)
-        shape = self._shape(dimensions, array)
+        shape = shape_in_netcdf(dimensions, array, self._lengths)
         if shape == array.shape:
             return Variable(dimensions, indexing.LazilyIndexedArray(lazy), attributes, encoding)
         encoding["original_shape"] = shape
         fill = "" if is_text else np.zeros((), array.dtype)[()] if array.fill_value is None else array.fill_value
         return Variable(dimensions, indexing.LazilyIndexedArray(GrownArray(lazy, shape, fill)), attributes, encoding)
-
-
-def _storage(array: Array) -> dict[str, Any]:
-    return array.storage if isinstance(array, ReferencedArray) else {}
 
 
 def _encoding(storage: dict[str, Any], dimensions: tuple[str, ...], array: Array) -> dict[str, Any]:
