@@ -29,8 +29,9 @@ def typed_of(array: Array) -> dict[str, Any]:
 
 
 def storage_of(array: Array) -> dict[str, Any]:
-    """How the dataset is stored in the (first) file: `chunks`, `filters` (parameters by number), `maxshape`, `dtype`.
+    """How the dataset is stored in the (first) file: `chunks`, `filters`, `maxshape`, `dtype`.
 
+    `filters` has the parameters of each by the name that netCDF4-python or h5py uses, or by number if neither has one.
     Empty for arrays of other formats.
     """
     if not _core.has_hdf5_facts(array):
@@ -39,7 +40,7 @@ def storage_of(array: Array) -> dict[str, Any]:
     return {
         "chunks": None if stored["chunks"] is None else tuple(stored["chunks"]),
         "maxshape": tuple(stored["maxshape"]),
-        "filters": {number: tuple(values) for number, values in stored["filters"]},
+        "filters": {name: tuple(values) for name, values in stored["filters"]},
         "dtype": _stored_dtype(stored),
     }
 

@@ -9,6 +9,7 @@
 #include "array/contiguous_blocks.h"
 #include "base/checked.h"
 #include "format/hdf5/hdf5_chunks.h"
+#include "format/hdf5/hdf5_filter_names.h"
 #include "format/hdf5/hdf5_pages.h"
 #include "format/hdf5/hdf5_values.h"
 
@@ -153,7 +154,9 @@ class array_reader {
     for (const hdf5_filter& each : pipeline_) {
       json::array_t values;
       for (const std::uint32_t value : each.values) values.emplace_back(std::uint64_t{value});
-      filters.emplace_back(json::array_t{json(std::uint64_t{each.id}), json(std::move(values))});
+      const std::string_view name = hdf5_filter_name(each.id);
+      filters.emplace_back(json::array_t{name.empty() ? json(std::uint64_t{each.id}) : json(std::string(name)),
+                                         json(std::move(values))});
     }
     out.push_back({"filters", std::move(filters)});
     out.push_back({"dtype", dtype});

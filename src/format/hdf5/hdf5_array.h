@@ -65,9 +65,9 @@ struct hdf5_array {
   json attributes;  ///< an object, without the attributes that netCDF and dimension scales use internally
   std::vector<hdf5_typed_value> typed_attributes;
   /// How the dataset is stored: `chunks` (null: it has none), `maxshape` (null: without a limit), `filters` (pairs of
-  /// number and parameters), `dtype` and `shape` of an element, `text` (of variable length: "utf-8" or "ascii"; else
-  /// null), `list` (the type of the items of lists), `reference` (true: text that names objects), and of an enumeration
-  /// whose type has a name `enum_name` and `enum`, pairs of name and number.
+  /// name, or number if it has none, and parameters), `dtype` and `shape` of an element, `text` (of variable length:
+  /// "utf-8" or "ascii"; else null), `list` (the type of the items of lists), `reference` (true: text that names
+  /// objects), and of an enumeration whose type has a name `enum_name` and `enum`, pairs of name and number.
   json storage;
   /// Empty, or one for each dimension, from the dimension scales.
   std::vector<std::optional<std::string>> dimension_names;

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "format/hdf5/hdf5_element.h"
+#include "format/hdf5/hdf5_filter_names.h"
 #include "format/hdf5/hdf5_values.h"
 
 namespace penstock::inline v0 {
@@ -64,6 +66,12 @@ result<json> bitshuffle(const parameters& values, std::uint64_t element_bytes) {
                                                                          : "zstd")}});
 }
 
+/// The filters that netCDF4-python and h5py name.
+constexpr std::pair<std::uint32_t, std::string_view> kNames[] = {
+    {1, "zlib"},           {2, "shuffle"}, {3, "fletcher32"}, {4, "szip"},      {5, "nbit"},
+    {6, "scaleoffset"},    {307, "bzip2"}, {32000, "lzf"},    {32001, "blosc"}, {32004, "lz4"},
+    {32008, "bitshuffle"}, {32013, "zfp"}, {32015, "zstd"},   {32026, "blosc2"}};
+
 /// The filter's name in the file, for errors.
 std::string shown(const hdf5_filter& filter) {
   const std::string_view name = std::string_view(filter.name).substr(0, filter.name.find(';'));
@@ -73,6 +81,12 @@ std::string shown(const hdf5_filter& filter) {
 }
 
 }  // namespace
+
+std::string_view hdf5_filter_name(std::uint32_t id) noexcept {
+  const auto* const found =
+      std::find_if(std::begin(kNames), std::end(kNames), [&](const auto& each) { return each.first == id; });
+  return found == std::end(kNames) ? std::string_view() : found->second;
+}
 
 result<json> hdf5_codec_of(const hdf5_filter& filter, std::uint64_t element_bytes) {
   const parameters& values = filter.values;

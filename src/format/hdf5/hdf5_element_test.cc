@@ -1,4 +1,5 @@
 #include "format/hdf5/hdf5_element.h"
+#include "format/hdf5/hdf5_filter_names.h"
 
 #include <gtest/gtest.h>
 
@@ -206,6 +207,8 @@ TEST(Hdf5Codec, FiltersHaveTheParametersOfTheFileOrTheirDefaults) {
   EXPECT_EQ(text_of(32023, {1}), "null");
   EXPECT_EQ(text_of(4, {1}), "HDF5 filter szip has 1 parameters, needs 4");
   EXPECT_EQ(text_of(999, {}), "HDF5 filter 999 (name) is not readable");
+  EXPECT_EQ(hdf5_filter_name(32015), "zstd");
+  EXPECT_EQ(hdf5_filter_name(999), "");
 }
 
 }  // namespace

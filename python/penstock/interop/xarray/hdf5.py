@@ -16,8 +16,7 @@ from penstock.hdf5.grown import shape_in_netcdf, storage_of, unlimited_lengths
 from penstock.interop.xarray.lazy import LazyArray, settled
 from penstock.interop.xarray.zarr import ZarrGroup
 
-_FILTERS = {"zlib": 1, "szip": 4, "zstd": 32015, "bzip2": 307, "blosc": 32001, "shuffle": 2, "fletcher32": 3}
-_DEFLATE, _LZF = 1, 32000
+_FILTERS = ("zlib", "szip", "zstd", "bzip2", "blosc", "shuffle", "fletcher32")
 
 
 class TextArray(LazyArray):
@@ -142,9 +141,9 @@ def _encoding(storage: dict[str, Any], dimensions: tuple[str, ...], array: Array
     encoding["chunksizes"] = chunks
     if chunks is not None:
         encoding["preferred_chunks"] = dict(zip(dimensions, array.chunks, strict=True))
-    encoding.update({name: number in filters for name, number in _FILTERS.items()})
-    encoding["complevel"] = filters[_DEFLATE][0] if filters.get(_DEFLATE) else 0
-    if _LZF in filters:
+    encoding.update({name: name in filters for name in _FILTERS})
+    encoding["complevel"] = filters["zlib"][0] if filters.get("zlib") else 0
+    if "lzf" in filters:
         encoding.update(compression="lzf", compression_opts=None)
     encoding["original_shape"] = array.shape
     return encoding
