@@ -29,7 +29,7 @@ build: ## the library, the command line program and the Python package in .venv;
 $(release)/build.ninja:
 	@$(configure) release -DPENSTOCK_PYTHON=ON -DPython_EXECUTABLE=$(CURDIR)/$(python)
 
-test: ## all tests, under sanitizers too; STAGES="lint unit python asan tsan" chooses
+test: ## all tests, under sanitizers too; STAGES="unit lint python asan tsan" chooses
 	@tools/setup.sh core test
 	@$(python) tools/run_tests.py --jobs $(jobs) $(STAGES)
 

@@ -92,13 +92,23 @@ class Stages:
         }
         self.builds = {name: build for name, build in self.builds.items() if name in names}
         self.ahead: Ahead | None = None
+        self.checked: subprocess.Popen[bytes] | None = None
         # Downloads the tests of other projects for the stage `python` while the library is built: minutes of waiting.
         fetch = (sys.executable, "tools/test_peers.py", "--fetch")
         self.fetched = subprocess.Popen(fetch, cwd=ROOT) if "python" in names else None
 
+    def start_lint(self) -> None:
+        """Starts `make check`: it uses one processor for a minute, in which the library is built."""
+        check = ("make", "-s", "--no-print-directory", "check")
+        with (REPORTS / "lint.txt").open("w") as report:
+            self.checked = subprocess.Popen(check, cwd=ROOT, env=inherited(), stdout=report, stderr=subprocess.STDOUT)
+
     def lint(self) -> Counter[str]:
         """Format, lint, types and layers: `make check`."""
-        return one(run("make", "-s", "--no-print-directory", "check"))
+        assert self.checked, "start_lint() comes first"
+        status = self.checked.wait()
+        print((REPORTS / "lint.txt").read_text(), end="", flush=True)
+        return one(status)
 
     def unit(self) -> Counter[str]:
         """The library as users get it, warnings as errors; gates, the emulator, vectorised code, the install test."""
@@ -255,7 +265,7 @@ def count_gtest(report: Path) -> Counter[str]:
 
 
 def main() -> int:
-    names = ["lint", "unit", "python", "asan", "tsan"]
+    names = ["unit", "lint", "python", "asan", "tsan"]
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("stages", nargs="*", help=f"of {' '.join(names)}; all when none is given")
@@ -272,6 +282,8 @@ def main() -> int:
         print(f"Little space: the builds take about {BUILDS} GB, and {free:.1f} GB are free", flush=True)
 
     stages = Stages(options.jobs, options.stages or names)
+    if not options.stages or "lint" in options.stages:
+        stages.start_lint()
     total: Counter[str] = Counter()
     lines = []
     for name in names:
