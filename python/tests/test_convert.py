@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,6 +14,7 @@ import numpy as np
 import penstock as ps
 import pytest
 from penstock import _core
+from support.program import run_program
 from test_names_and_formats import VALUES
 
 
@@ -101,8 +101,7 @@ def test_a_plan_and_an_interrupted_copy(tmp_path: Path) -> None:
 
 
 def verb(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "penstock", "convert", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+    return run_program("convert", *arguments)
 
 
 def test_units_and_names_are_written_to_hdf5(tmp_path: Path) -> None:
@@ -466,8 +465,7 @@ def test_the_verb(tmp_path: Path) -> None:
     group.create_array("x", data=VALUES, dimension_names=("y", "x"))
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "penstock", "convert", *arguments]
-        return subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=tmp_path)
+        return run_program("convert", *arguments, cwd=tmp_path)
 
     done = run("a.zarr", "b.h5", "--chunks", "y=2", "--verify")
     assert done.returncode == 0, done.stderr

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -11,7 +10,6 @@ import sys
 import time
 import warnings
 from pathlib import Path
-from typing import Any
 
 import numcodecs
 import numpy as np
@@ -19,6 +17,7 @@ import penstock as ps
 import pytest
 import zarr
 from conftest import same, sharded, write
+from support.program import run_program
 
 VALUES = np.random.default_rng(9).integers(-99, 99, (50, 70), dtype="<i4")
 
@@ -208,43 +207,37 @@ def test_stores_that_are_only_read_are_refused(source):
         ps.copy(source, zarr.storage.MemoryStore({}, read_only=True))
 
 
-def run(*arguments: Any) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
-    command = [sys.executable, "-m", "penstock", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-
-
 def test_the_verb_copies(source, tmp_path):
-    done = run("copy", source, tmp_path / "y.zarr", "--chunks", "7,9", "--codec", "gzip", "--json")
+    done = run_program("copy", source, tmp_path / "y.zarr", "--chunks", "7,9", "--codec", "gzip", "--json")
     assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads(done.stdout)
     assert report["arrays"] == 1
     assert report["objects_written"] == 64
     assert same(ps.open(tmp_path / "y.zarr")[...], VALUES)
-    done = run("copy", source, tmp_path / "y.zarr")
+    done = run_program("copy", source, tmp_path / "y.zarr")
     assert done.returncode == 1
     assert "already exists" in done.stderr
-    done = run("copy", source, tmp_path / "y.zarr", "--overwrite")
+    done = run_program("copy", source, tmp_path / "y.zarr", "--overwrite")
     assert done.returncode == 0
     assert "copied as they are" in done.stdout
-    assert run("copy", source, tmp_path / "y.zarr", "--resume").stdout.count("already existed") == 1
+    assert run_program("copy", source, tmp_path / "y.zarr", "--resume").stdout.count("already existed") == 1
     for wrong in (["--chunks", "7,x"], ["--zarr-format", "4"], ["--overwrite", "--resume"], ["--shards", "-2"]):
-        assert run("copy", source, tmp_path / "z.zarr", *wrong).returncode == 2, wrong
-    assert run("copy", tmp_path / "nothing", tmp_path / "z.zarr").returncode == 1
+        assert run_program("copy", source, tmp_path / "z.zarr", *wrong).returncode == 2, wrong
+    assert run_program("copy", tmp_path / "nothing", tmp_path / "z.zarr").returncode == 1
 
 
 def test_the_verb_shows_a_tree(tmp_path):
     root = zarr.create_group(tmp_path / "g")
     root.create_array("a", data=VALUES, chunks=(20, 30))
     root.create_group("inner").create_array("b", data=VALUES[0], chunks=(9,))
-    done = run("tree", tmp_path / "g")
+    done = run_program("tree", tmp_path / "g")
     assert done.returncode == 0
     assert [line.split()[:2] for line in done.stdout.splitlines()[1:]] == [
         ["├──", "a"],
         ["└──", "inner/"],
         ["└──", "b"],
     ]
-    assert json.loads(run("tree", tmp_path / "g", "--json").stdout)["children"][0]["name"] == "a"
+    assert json.loads(run_program("tree", tmp_path / "g", "--json").stdout)["children"][0]["name"] == "a"
 
 
 @pytest.mark.parametrize("dtype", ["<f4", ">i2", "U3", "T"])
@@ -301,7 +294,7 @@ def test_chunks_of_a_copy_are_names_sizes_or_whole_dimensions(tmp_path):
 
 def test_the_program_takes_chunks_by_name(tmp_path):
     ps.save(tmp_path / "a.zarr", np.arange(60.0).reshape(12, 5))
-    run("copy", tmp_path / "a.zarr", tmp_path / "b.zarr", "--chunks", "1=2", "--shards=-1")
+    run_program("copy", tmp_path / "a.zarr", tmp_path / "b.zarr", "--chunks", "1=2", "--shards=-1")
     made = ps.open(tmp_path / "b.zarr")
     assert made.chunks == (12, 2)
     assert made.shards == (12, 6)

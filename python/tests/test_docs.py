@@ -25,7 +25,7 @@ import penstock as ps
 import pytest
 from conftest import ZARR_VERSION
 from device_support import LIBRARY as FAKE_CUDA
-from test_cli import program
+from support.program import run_program
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
@@ -177,9 +177,7 @@ def test_commands_work(page: Path) -> None:
     for _, text in blocks(page, "console"):
         for command in text.splitlines():
             assert command.startswith("$ penstock "), command
-            done = subprocess.run(
-                [*program(), *shlex.split(command)[2:]], capture_output=True, text=True, timeout=60, check=False
-            )
+            done = run_program(*shlex.split(command)[2:])
             assert done.returncode == 0, (command, done.stderr)
             assert done.stdout or "-o" in command
             for made in Path.cwd().glob("*.npy"):

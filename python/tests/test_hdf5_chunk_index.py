@@ -9,8 +9,6 @@ import io
 import itertools
 import os
 import pickle
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ import numpy as np
 import penstock as ps
 import pytest
 from support.http_server import HttpServer
+from support.program import run_program
 
 h5py = pytest.importorskip("h5py")
 
@@ -209,14 +208,12 @@ def test_check_continues_after_a_damaged_node(tmp_path: Path) -> None:
     content[leaves[1] + 50] ^= 1
     content[leaves[3] + 50] ^= 1
     (tmp_path / "damaged.h5").write_bytes(content)
-    status = subprocess.run(
-        [sys.executable, "-m", "penstock", "check", str(tmp_path / "damaged.h5/x")], capture_output=True, text=True
-    )
+    status = run_program("check", tmp_path / "damaged.h5/x")
     said = status.stdout + status.stderr
     assert status.returncode != 0
     assert said.count("has another checksum") == 2, said
     assert "in the chunk index" in said or "bytes [" in said
-    sound = subprocess.run([sys.executable, "-m", "penstock", "check", str(path)], capture_output=True, text=True)
+    sound = run_program("check", path)
     assert sound.returncode == 0, sound.stderr
 
 

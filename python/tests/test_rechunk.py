@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import penstock as ps
 import pytest
+from support.program import run_program
 
 
 class Counting(MutableMapping):
@@ -328,13 +329,6 @@ def test_the_verb(tmp_path: Path) -> None:
     assert done.stderr.startswith("two passes: "), "the plan, before it runs"
     np.testing.assert_array_equal(ps.open(tmp_path / "b.zarr")[...], values)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.zarr", "b.zarr"]
-
-
-def run_program(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*PROGRAM_OF_PYTHON, *arguments], capture_output=True, text=True, timeout=60)
-
-
-PROGRAM_OF_PYTHON = [sys.executable, "-m", "penstock"]
 
 
 def test_hdf5_by_the_verb(tmp_path: Path) -> None:

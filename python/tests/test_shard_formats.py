@@ -6,14 +6,13 @@ import json
 import os
 import pickle
 import random
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import penstock as ps
 import pytest
+from support.program import run_program
 
 h5py = pytest.importorskip("h5py")
 pa = pytest.importorskip("pyarrow")
@@ -293,10 +292,6 @@ def test_manifests_replace_the_headers_and_notice_changes(
         ps.open_shards(cache)[...]
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "penstock", *arguments], capture_output=True, text=True, check=False)
-
-
 @pytest.mark.parametrize(
     ("suffix", "options"),
     [(".h5", {}), (".h5", {"compression": "gzip"}), (".hdf5", {"chunks": (7, 2)}), (".parquet", {}), (".arrow", {})],
@@ -312,10 +307,10 @@ def test_saved_shards_are_read_and_checked(tmp_path: Path, suffix: str, options:
     np.testing.assert_array_equal(ps.open_shards(manifest)[...], values)
     chosen = {"dataset": "x"} if suffix[1] == "h" else {"column": "x"}
     np.testing.assert_array_equal(ps.open_shards(str(tmp_path / f"shard_*{suffix}"), **chosen)[...], values)
-    good = run("check", manifest)
+    good = run_program("check", manifest)
     assert good.returncode == 0, good.stdout + good.stderr
     if suffix[1] == "h":
-        assert json.loads(run("info", manifest, "--json").stdout)["shape"] == [100, 3]
+        assert json.loads(run_program("info", manifest, "--json").stdout)["shape"] == [100, 3]
     seen = os.stat(paths[1])
     with open(paths[1], "r+b") as file:  # outside of all chunks and row groups: only the checksum detects it
         file.seek(-1, os.SEEK_END) if suffix[1] == "h" else file.seek(3)
@@ -324,7 +319,7 @@ def test_saved_shards_are_read_and_checked(tmp_path: Path, suffix: str, options:
         file.write(bytes([last[0] ^ 1]) if suffix[1] == "h" else last)
     os.utime(paths[1], ns=(seen.st_atime_ns, seen.st_mtime_ns))
     if suffix[1] == "h":
-        bad = run("check", manifest, "--json")
+        bad = run_program("check", manifest, "--json")
         assert bad.returncode == 1
         assert "CRC-32C" in bad.stdout
 
@@ -338,7 +333,7 @@ def test_a_flipped_byte_of_a_table_is_found(tmp_path: Path) -> None:
         file.write(b"\xff\xfe")
     os.utime(paths[1], ns=(seen.st_atime_ns, seen.st_mtime_ns))
     for arguments in (["check", manifest], ["check", "--json", manifest]):
-        bad = run(*arguments)
+        bad = run_program(*arguments)
         assert bad.returncode == 1
         assert "CRC-32C" in bad.stdout
         assert "s_1.parquet" in bad.stdout

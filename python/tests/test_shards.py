@@ -8,8 +8,6 @@ import os
 import pickle
 import random
 import re
-import subprocess
-import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ from typing import Any
 import numpy as np
 import penstock as ps
 import pytest
+from support.program import run_program
 
 
 def write_parts(folder: Path, parts: list[np.ndarray], name: str = "shard_{:04d}.npy") -> str:
@@ -456,31 +455,27 @@ def test_shard_writers_take_shards_one_by_one(tmp_path: Path) -> None:
         ps.ShardWriter("x{}.txt")
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "penstock", *arguments], capture_output=True, text=True, check=False)
-
-
 def test_the_program_supports_shards(tmp_path: Path) -> None:
     values = np.arange(300, dtype="<f4").reshape(100, 3)
     paths = ps.save_shards(values, str(tmp_path / "shard_{:05d}.npy"), rows=30)
     manifest, pattern = str(tmp_path / "penstock.shards"), str(tmp_path / "shard_*.npy")
     for target in (manifest, pattern):
-        shown = json.loads(run("info", target, "--json").stdout)
+        shown = json.loads(run_program("info", target, "--json").stdout)
         assert shown["shape"] == [100, 3]
         assert shown["format"] == "npy"
-        assert "fetch 'shard_00001.npy'" in run("plan", target, "29:31").stdout
+        assert "fetch 'shard_00001.npy'" in run_program("plan", target, "29:31").stdout
     out = str(tmp_path / "out.npy")
-    assert run("read", pattern, "29:31", "-o", out).returncode == 0
+    assert run_program("read", pattern, "29:31", "-o", out).returncode == 0
     np.testing.assert_array_equal(np.load(out), values[29:31])
-    assert run("check", manifest).returncode == 0
+    assert run_program("check", manifest).returncode == 0
     with open(paths[2], "r+b") as file:
         file.seek(150)
         file.write(b"\xff")
     os.utime(paths[2], ns=(os.stat(paths[2]).st_atime_ns, os.stat(paths[0]).st_mtime_ns))
-    bad = run("check", manifest)
+    bad = run_program("check", manifest)
     assert bad.returncode == 1
     assert "shard_00002.npy" in bad.stdout + bad.stderr
-    assert run("info", str(tmp_path / "shard_0000[1].npy")).returncode == 0
+    assert run_program("info", str(tmp_path / "shard_0000[1].npy")).returncode == 0
 
 
 def test_a_flipped_byte_is_found_by_its_checksum(tmp_path: Path) -> None:
@@ -490,7 +485,7 @@ def test_a_flipped_byte_is_found_by_its_checksum(tmp_path: Path) -> None:
         file.seek(150)
         file.write(b"\xff")
     os.utime(paths[1], ns=(seen.st_atime_ns, seen.st_mtime_ns))
-    bad = run("check", str(tmp_path / "penstock.shards"))
+    bad = run_program("check", str(tmp_path / "penstock.shards"))
     assert bad.returncode == 1
     assert "CRC-32C" in bad.stdout + bad.stderr
 
