@@ -317,9 +317,11 @@ def count_damaged(
     *,
     count: int = 1000,
     seed: int = 0,
+    most: int | None = None,
 ) -> tuple[int, str | None]:
     """Records `script` in a folder that `prepare` filled, and cuts the power `count` times. `check(folder, marks)`
-    returns the error of a state, or None. Returns the number of damaged states, and the first error."""
+    returns the error of a state, or None. Returns the number of damaged states, and the first error. Ends after `most`
+    of them."""
     root, log = folder / "root", folder / "log"
     root.mkdir(parents=True)
     prepare(root)
@@ -338,4 +340,6 @@ def count_damaged(
         if wrong is not None:
             damaged += times
             first = first or wrong
+            if most is not None and damaged >= most:
+                break
     return damaged, first
