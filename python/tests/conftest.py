@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import time
@@ -27,6 +28,9 @@ SAMPLED = bool(os.environ.get("PENSTOCK_CORE")) and not LONG
 
 # For tests that take half a minute and find what others find, or what `make test-peers` finds.
 in_long_runs = pytest.mark.skipif(not LONG, reason="runs in `make test-long`")
+
+# For tests that take seconds and whose cases differ little. `make test-long` runs all cases, see `of_matrix`.
+matrix = pytest.mark.matrix
 
 # Tests that a shell runs in the background, and the programs that they start, ignore interrupts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -156,10 +160,45 @@ def sample(items: list[pytest.Item]) -> list[pytest.Item]:
     return kept
 
 
+def axes_of(cases: list[dict[str, Any]]) -> list[list[Any]]:
+    """The values of the parameters of each case; of parameters that determine each other, only those of one."""
+    axes: dict[str, list[Any]] = {}
+    for name in cases[0]:
+        # A list of parameters has the same objects in each case.
+        values = [(type(v), v) if isinstance(v, str | int | float | None) else id(v) for v in (c[name] for c in cases)]
+        if not any(len({*zip(values, of, strict=True)}) == len({*values}) == len({*of}) for of in axes.values()):
+            axes[name] = values
+    return [list(case) for case in zip(*axes.values(), strict=True)]
+
+
+def of_matrix(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Select cases of the tests with the mark `matrix`.
+
+    With three parameters or more, each pair of values of two of them is in a selected case. With two, each value is,
+    and a third of the other cases are selected, too.
+    """
+    tests: dict[str, list[tuple[int, pytest.Item, Any]]] = {}
+    for item in items:
+        if (own := getattr(item, "callspec", None)) and item.get_closest_marker("matrix"):
+            cases = tests.setdefault(item.nodeid.partition("[")[0], [])
+            cases.append((zlib.crc32(item.nodeid.encode()), item, own.params))
+    left_out = set()
+    for cases in tests.values():
+        cases.sort(key=lambda case: case[0])  # by a hash, so that the selection has no pattern
+        seen: set[Any] = set()
+        for (order, item, _), values in zip(cases, axes_of([params for _, _, params in cases]), strict=True):
+            together = 2 if len(values) > 2 else 1
+            new = {*itertools.combinations(enumerate(values), together)}
+            if new <= seen and (together == 2 or order % 3):
+                left_out.add(item)
+            seen |= new
+    return [item for item in items if item not in left_out]
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Run the files that take minutes first, so that no worker still runs one after the others have finished."""
-    if SAMPLED:
-        kept = sample(items)
+    if not LONG and not any("[" in each for each in config.args):
+        kept = sample(items) if SAMPLED else of_matrix(items)
         config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
         items[:] = kept
     long = (

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import penstock as ps
 import pytest
+from conftest import matrix
 
 xr = pytest.importorskip("xarray")
 zarr = pytest.importorskip("zarr")
@@ -88,6 +89,7 @@ def source(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return path, shown(path, "netcdf4" if request.param == "netcdf" else "zarr")
 
 
+@matrix
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("copy", [copied, copied_anew, saved_one_by_one])
 def test_xarray_reads_the_same_from_a_copy_and_its_source(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import penstock as ps
 import pytest
+from conftest import matrix
 from hdf5_values import same, values
 
 h5py = pytest.importorskip("h5py")
@@ -135,6 +136,7 @@ def test_filters_of_hdf5plugin(tmp_path, dtype):
         assert same(group[name][...], wanted), (name, group[name].codecs)
 
 
+@matrix
 @pytest.mark.skipif(hdf5plugin is None, reason="hdf5plugin is not installed")
 @pytest.mark.parametrize("dtype", ["|u1", "<i2", ">f4", "<f8", "|S3", "<c16", [("a", "<i4"), ("b", "<f8")]])
 @pytest.mark.parametrize(("shape", "chunks"), [((5000,), (700,)), ((301, 47), (100, 31)), ((40, 9, 50), (40, 4, 17))])

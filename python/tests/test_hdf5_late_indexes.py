@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import penstock as ps
 import pytest
+from conftest import matrix
 from support.http_server import HttpServer
 
 h5py = pytest.importorskip("h5py")
@@ -60,6 +61,7 @@ def write(path: Path, index: str, filters: str, holes: bool = False) -> dict[str
     return out
 
 
+@matrix
 @pytest.mark.parametrize("filters", FILTERS)
 @pytest.mark.parametrize("index", INDEXES)
 @pytest.mark.parametrize("holes", [False, True])

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import penstock as ps
 import pytest
+from conftest import matrix
 from support.http_server import HttpServer
 
 h5py = pytest.importorskip("h5py")
@@ -163,6 +164,7 @@ INDEXES: dict[str, tuple[str, Any]] = {
 }
 
 
+@matrix
 @pytest.mark.parametrize("filters", ["none", "gzip"])
 @pytest.mark.parametrize("index", INDEXES)
 @pytest.mark.parametrize("where", ["local", "http", "bytes"])

@@ -16,6 +16,7 @@ import numpy as np
 import penstock as ps
 import pytest
 import zarr
+from conftest import matrix
 
 
 def four(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -40,6 +41,7 @@ def mode(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 RULES: dict[str, Callable[[Any], Any]] = {"mean": mean, "nearest": lambda x: x[..., ::2, ::2], "mode": mode}
 
 
+@matrix
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("dtype", ["u1", "i2", ">u4", "f4", "f8"])
 def test_levels_equal_numpys(rule: str, dtype: str, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import penstock as ps
 import pytest
+from conftest import matrix
 
 xr = pytest.importorskip("xarray")
 h5py = pytest.importorskip("h5py")
@@ -78,6 +79,7 @@ MATRIX = [
 ]
 
 
+@matrix
 @pytest.mark.parametrize(("engine", "axis", "encodings"), MATRIX)
 @pytest.mark.parametrize("lengths", [[4, 1, 6], [2, 2, 2]])
 def test_equals_open_mfdataset(tmp_path: Path, engine: str, axis: int, encodings: Any, lengths: list[int]) -> None:

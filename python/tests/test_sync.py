@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from conftest import matrix
 from power_cuts import RENAME, SYNC_ALL, SYNC_FILE, read_log, run
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="records system calls of Linux")
@@ -53,6 +54,7 @@ def changes(script: str, tmp_path: Path) -> tuple[int, int]:
     return renamed, sum(op.what in (SYNC_FILE, SYNC_ALL) for op in operations)
 
 
+@matrix
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("sync", [None, "none", "objects"])
 def test_writes_wait_for_the_device_as_the_context_says(way: str, sync: str | None, tmp_path: Path) -> None:

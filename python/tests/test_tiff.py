@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import penstock as ps
 import pytest
-from conftest import either
+from conftest import either, matrix
 from tiff_bytes import image, tag, tiff_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,6 +57,7 @@ def band_first(values: np.ndarray, planar: bool) -> np.ndarray:
     return values if planar else np.moveaxis(values, -1, 0)
 
 
+@matrix
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_files_of_tifffile_have_their_values(tmp_path, codec, layout):

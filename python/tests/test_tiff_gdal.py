@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import penstock as ps
 import pytest
+from conftest import matrix
 from support.http_server import ROUND_TRIP, HttpServer
 from test_tiff import picture
 
@@ -35,6 +36,7 @@ def knows(dtype: str) -> bool:
     return np.dtype(dtype).name in rasterio.dtypes.dtype_rev
 
 
+@matrix
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 @pytest.mark.parametrize("layout", ["tiles", "strips"])
 def test_the_matrix_of_gdal_is_read_alike(tmp_path, compression, layout):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import penstock as ps
 import pytest
+from conftest import matrix
 from tiff_bytes import image, tag, tiff_of
 
 imagecodecs = pytest.importorskip("imagecodecs")
@@ -89,6 +90,7 @@ CASES = [
 ]
 
 
+@matrix
 @pytest.mark.parametrize(("compression", "planar", "predictor", "dtype"), CASES)
 @pytest.mark.parametrize("height", [TILE[0] + 7, 20], ids=["last row", "only row"])
 def test_tiles_of_only_the_image_rows_are_read(compression, planar, predictor, dtype, height):

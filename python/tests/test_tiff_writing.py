@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import penstock as ps
 import pytest
-from conftest import either
+from conftest import either, matrix
 from tiff_writing_cases import COMPRESSIONS, DTYPES, LEVELS, check_layout, halved, picture, predictors
 
 
+@matrix
 @pytest.mark.parametrize("compress", COMPRESSIONS)
 @pytest.mark.parametrize("interleave", ["pixel", "band"])
 def test_written_files_are_read_alike_everywhere(tmp_path, compress, interleave):

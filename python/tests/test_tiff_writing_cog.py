@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import penstock as ps
 import pytest
+from conftest import matrix
 from tiff_writing_cases import COMPRESSIONS, LEVELS, UTM, check_cog, check_gdal_finds_a_cog, check_layout, picture
 
 
@@ -25,6 +26,7 @@ def test_validators_find_a_cog(tmp_path, interleave, big):
     check_layout(path, interleave == "band")
 
 
+@matrix
 @pytest.mark.parametrize("big", [False, True])
 @pytest.mark.parametrize("compress", COMPRESSIONS)
 def test_gdals_own_validator_finds_a_cog(tmp_path, compress, big):

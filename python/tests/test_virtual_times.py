@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import penstock as ps
 import pytest
+from conftest import matrix
 
 h5py = pytest.importorskip("h5py")
 xr = pytest.importorskip("xarray")
@@ -36,6 +37,7 @@ def write(path: Path, units: str, times: Any, calendar: str | None = "standard",
     return str(path)
 
 
+@matrix
 @pytest.mark.parametrize("calendar", CALENDARS)
 @pytest.mark.parametrize("dtype", ["f8", "i8", "i4"])
 @pytest.mark.parametrize(("first", "second"), PAIRS)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import penstock as ps
 import pytest
+from conftest import matrix
 from rasterio_peers import QUIET, rasterio
 
 pytestmark = QUIET
@@ -101,6 +102,7 @@ def in_memory(values: np.ndarray[Any, Any]) -> ps.Array:
     return made
 
 
+@matrix
 @pytest.mark.parametrize("overviews", [False, True], ids=["no overviews", "overviews"])
 @pytest.mark.parametrize(
     ("dtype", "validity", "scales"),

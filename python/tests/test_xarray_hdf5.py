@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import penstock as ps
 import pytest
+from conftest import matrix
 
 xarray = pytest.importorskip("xarray")
 h5py = pytest.importorskip("h5py")
@@ -84,6 +85,7 @@ def test_files_equal_h5netcdfs(files: tuple[Path, dict[str, Any]], name: str) ->
             check_same(found, wanted.load(), dict(wanted.encoding), encodings)
 
 
+@matrix
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("name", FILES)
 def test_netcdf_is_written_to_zarr(

@@ -13,7 +13,7 @@ import numpy as np
 import penstock as ps
 import pytest
 import zarr
-from conftest import ZARR_VERSION, as_bytes
+from conftest import ZARR_VERSION, as_bytes, matrix
 from zarr.codecs import BytesCodec
 
 xr = pytest.importorskip("xarray")
@@ -109,6 +109,7 @@ def test_the_engine_is_found_by_its_name():
     assert "penstock" in xr.backends.list_engines(), "run make build: the package's entry points are not installed"
 
 
+@matrix
 @pytest.mark.parametrize(
     "options",
     [
@@ -196,6 +197,7 @@ SELECTIONS = [
 ]
 
 
+@matrix
 @pytest.mark.parametrize("select", SELECTIONS, ids=range(len(SELECTIONS)))
 @pytest.mark.parametrize("name", ["t2m", "rain"])
 def test_selections_equal_xarrays(stored, name, select):
@@ -442,6 +444,7 @@ class TestDask:
     def dask(self) -> Any:
         return pytest.importorskip("dask")
 
+    @matrix
     @pytest.mark.parametrize("chunks", [{}, "auto", {"time": 10}, -1, {"time": 7, "lon": 4}], ids=str)
     @pytest.mark.filterwarnings("ignore:The specified chunks separate")
     def test_chunks_equal_xarrays(self, stored, chunks):

@@ -17,6 +17,7 @@ import penstock as ps
 import penstock.zarr as pz
 import pytest
 import zarr
+from conftest import matrix
 from zarr.codecs import ZstdCodec
 from zarr.core.buffer import default_buffer_prototype
 from zarr.storage import LocalStore, MemoryStore, WrapperStore
@@ -81,6 +82,7 @@ KEYS: list[Any] = [
 ]
 
 
+@matrix
 @pytest.mark.parametrize("shards", [None, (20, 20)])
 @pytest.mark.parametrize("key", KEYS, ids=lambda key: type(key).__name__ if isinstance(key, np.ndarray) else str(key))
 def test_brackets_return_what_zarr_python_returns(key, shards):
