@@ -12,8 +12,30 @@
 using namespace penstock;
 
 namespace {
-/// Longer than the largest offset of a match, so that content also repeats at greater distances.
-constexpr std::size_t kBeyondAnyOffset = 70'000;
+
+constexpr std::size_t kMostDescribed = 150'000;  // more than twice the largest offset
+
+/// Content made of spans that `input` describes: new bytes, or bytes that are repeated from one of three ranges of
+/// offsets, the last around the largest that LZ4 has. Lengths are up to 65,057, of which each 255 take a byte.
+std::vector<std::byte> described(fuzz_input& input) {
+  std::vector<std::byte> out;
+  std::uint32_t noise = 1;
+  while (!input.rest().empty() && out.size() < kMostDescribed) {
+    const std::uint32_t span = input.byte();
+    const std::size_t length = 1 + span / 8 + (span % 2 != 0 ? 255 * input.byte() : 0);
+    std::size_t offset = 0;
+    if (span / 2 % 4 == 1 || span / 2 % 4 == 2) offset = 1 + input.byte();
+    if (span / 2 % 4 == 2) offset += input.byte() << 8;
+    if (span / 2 % 4 == 3) offset = device::kLz4Window - 8 + input.below(16);
+    for (std::size_t i = 0; i < length; ++i) {
+      noise = noise * 1'664'525 + 1'013'904'223;
+      const bool repeats = offset != 0 && offset <= out.size();
+      out.push_back(repeats ? out[out.size() - offset] : static_cast<std::byte>(noise >> 24));
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 extern "C" int run_lz4_encode(const std::uint8_t* data, std::size_t size) {
@@ -21,9 +43,8 @@ extern "C" int run_lz4_encode(const std::uint8_t* data, std::size_t size) {
   device::host_lane_order = static_cast<device::lane_order>(input.below(3));
   const bool ample = input.below(4) != 0;
   const std::size_t asked = input.byte() | input.byte() << 8;
-  // One long input takes as long as a hundred others.
-  const bool is_long = asked % 256 == 255;
-  const auto content = repeated(input.rest(), is_long ? kBeyondAnyOffset : 0);
+  const bool is_long = asked % 256 == 255;  // takes as long as a hundred others
+  const auto content = is_long ? described(input) : repeated(input.rest(), 0);
   const std::size_t room = ample ? device::lz4_bound(content.size()) : asked;
   const auto source = std::make_unique<std::byte[]>(content.size()), target = std::make_unique<std::byte[]>(room);
   if (!content.empty()) std::memcpy(source.get(), content.data(), content.size());

@@ -2,6 +2,8 @@
 
 #include "cuda/encode/lz4_encode.h"
 
+#include "cuda/decode/lz_tokens.h"
+
 #include <lz4.h>
 
 #include <memory>
@@ -60,6 +62,45 @@ TEST(Lz4Encode, MakesWhatTheLibraryDecodesInEveryOrderOfTheLanes) {
       ASSERT_TRUE(std::equal(content.begin(), content.end(), back.begin())) << kind << " " << size;
       expect_decodes(std::array{device_step{step_kind::lz4_block}}, first, content, kind);
     }
+  }
+}
+
+// All tokens of a block except the last one, which has no match.
+std::vector<lz_token> tokens_of(const bytes& block) {
+  std::vector<lz_token> out;
+  const byte_view view{reinterpret_cast<const std::uint8_t*>(block.data()), static_cast<std::uint32_t>(block.size())};
+  for (std::uint32_t at = 0; at < view.size; at = out.back().end) {
+    const lz_token token = lz4_token(view, at);
+    if (token.end == 0) break;
+    out.push_back(token);
+  }
+  return out;
+}
+
+// 300 bytes, a run of one byte, and the 300 bytes again, at the largest offset and next to it.
+TEST(Lz4Encode, UsesOffsetsUpToTheLargestAndLengthsOfSeveralBytes) {
+  constexpr std::size_t kRepeated = 300;
+  const bytes repeated = content_of("noise", kRepeated), rest = content_of("skewed", 20);
+  for (const std::uint32_t offset : {kLz4Window - 1, kLz4Window, kLz4Window + 1}) {
+    bytes content = repeated;
+    content.resize(offset, std::byte{7});
+    content.insert(content.end(), repeated.begin(), repeated.end());
+    content.insert(content.end(), rest.begin(), rest.end());
+    const bytes block = encoded(content, lz4_bound(content.size()), lane_order::forward);
+    bytes back(content.size());
+    ASSERT_EQ(LZ4_decompress_safe(reinterpret_cast<const char*>(block.data()), reinterpret_cast<char*>(back.data()),
+                                  static_cast<int>(block.size()), static_cast<int>(back.size())),
+              static_cast<int>(back.size()));
+    ASSERT_EQ(back, content) << offset;
+    std::uint32_t literals = 0, match = 0, largest = 0;
+    for (const lz_token& token : tokens_of(block)) {
+      literals = std::max(literals, token.literals);
+      match = std::max(match, token.match);
+      largest = std::max(largest, token.offset);
+    }
+    EXPECT_GE(literals, kRepeated);
+    EXPECT_GE(match, 65'000U);
+    EXPECT_TRUE(offset <= kLz4Window ? largest == offset : largest < 1000) << offset << " " << largest;
   }
 }
 
