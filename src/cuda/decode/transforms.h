@@ -74,6 +74,36 @@ PENSTOCK_DEVICE void unshuffle_words(const std::uint8_t* from, std::uint8_t* to,
   }
 }
 
+inline constexpr std::uint32_t kMovedBytes = 8;
+
+/// Moves eight bytes, each `step` after the one before: all are loaded before the first is written, so that a thread
+/// waits for memory once.
+PENSTOCK_DEVICE void move_eight(const std::uint8_t* from, std::uint32_t step, std::uint8_t* to, std::uint32_t to_step) {
+  std::uint8_t bytes[kMovedBytes];
+  for (std::uint32_t j = 0; j < kMovedBytes; ++j, from += step) bytes[j] = *from;  // products would take registers
+  for (std::uint32_t j = 0; j < kMovedBytes; ++j, to += to_step) *to = bytes[j];
+}
+
+/// Items of any size at any address: a byte of each of eight items at a time, or eight bytes of a large item.
+PENSTOCK_DEVICE void unshuffle_bytes(const std::uint8_t* from, std::uint8_t* to, std::uint32_t items,
+                                     std::uint32_t item, thread_share share) {
+  std::uint32_t i = share.first;
+  if (item < kMovedBytes) {
+    for (; i < items && items - i > (kMovedBytes - 1) * share.step; i += kMovedBytes * share.step) {
+      PENSTOCK_SMALL_LOOP
+      for (std::uint32_t k = 0; k < item; ++k)
+        move_eight(from + k * items + i, share.step, to + i * item + k, share.step * item);
+    }
+  }
+  for (; i < items; i += share.step) {
+    std::uint32_t k = 0;
+    PENSTOCK_SMALL_LOOP
+    for (; k + kMovedBytes <= item; k += kMovedBytes) move_eight(from + k * items + i, items, to + i * item + k, 1);
+    PENSTOCK_SMALL_LOOP
+    for (; k < item; ++k) to[i * item + k] = from[k * items + i];
+  }
+}
+
 PENSTOCK_DEVICE void unshuffle(const std::uint8_t* __restrict__ from, std::uint8_t* __restrict__ to,
                                std::uint32_t bytes, std::uint32_t item, thread_share share) {
   const std::uint32_t items = bytes / item, whole = items * item;
@@ -89,8 +119,7 @@ PENSTOCK_DEVICE void unshuffle(const std::uint8_t* __restrict__ from, std::uint8
   } else if (aligned && item == 16) {
     unshuffle_words<16>(from, to, items, share);
   } else {
-    for (std::uint32_t i = share.first; i < items; i += share.step)
-      for (std::uint32_t k = 0; k < item; ++k) to[i * item + k] = from[k * items + i];
+    unshuffle_bytes(from, to, items, item, share);
   }
   for (std::uint32_t i = whole + share.first; i < bytes; i += share.step) to[i] = from[i];
 }

@@ -29,7 +29,7 @@ void expect_transforms(const device_step& step, const bytes& encoded, const byte
 }
 
 TEST(DeviceTransforms, UnshuffleItemsOfEverySizeAndAlignment) {
-  for (const std::uint32_t item : {1u, 2u, 3u, 4u, 5u, 8u, 12u, 16u}) {
+  for (const std::uint32_t item : {1u, 2u, 3u, 4u, 5u, 8u, 11u, 12u, 16u, 20u}) {
     for (const std::size_t items : {0u, 1u, 7u, 8u, 9u, 12u, 64u, 72u, 100u, 256u}) {
       for (const std::size_t rest : {0u, 1u}) {
         const bytes content = content_of("noise", items * item + (rest < item ? rest : 0));
@@ -43,7 +43,7 @@ TEST(DeviceTransforms, UnshuffleItemsOfEverySizeAndAlignment) {
 
 // Each thread takes several turns, of several thread blocks.
 TEST(DeviceTransforms, UnshuffleMoreItemsThanThreadsTakeInATurn) {
-  for (const std::uint32_t item : {2u, 4u, 8u, 12u, 16u}) {
+  for (const std::uint32_t item : {2u, 3u, 4u, 7u, 8u, 12u, 16u, 19u}) {
     const bytes content = content_of("noise", std::size_t{200'000} / (8 * item) * (8 * item));
     const device_step step{step_kind::shuffle, item};
     expect_decodes({&step, 1}, shuffled(content, item), content, "items of " + std::to_string(item));
