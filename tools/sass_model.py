@@ -55,7 +55,8 @@ class Loop:
     marker: str
     turns: str  # number of bytes that one turn produces
     cold: tuple[tuple[str, str, str], ...] = ()  # file, first and last line of the omitted part
-    through: str = ""  # a line of the same file through which the marker's line was inlined
+    through: str = ""  # a line through which the marker's line was inlined
+    through_file: str = ""  # if that line is in another file
     moves: bool = False  # it only moves bytes: its rate is also limited by its accesses
 
 
@@ -116,13 +117,19 @@ NO_WHOLE_SET = (
     r"^      if \(next_ - first != warps",
     r"^      if \(next_ - first != warps",
 )
-LONG_ONE = ("zstd_execute.h", r"bool sequence_batches::append_long\(", r"^/// Appends block `index`")
+LONG_ONE = ("zstd_execute.h", r"bool sequence_batches::append_long\(", r"^/// Appends the sequences of `block`")
+NO_WHOLE_BATCH = (
+    "zstd_execute.h",
+    r"^    if \(taken != kLanes\) load\(next\);",
+    r"^    if \(taken != kLanes\) load\(next\);",
+)
 CHAIN = ("zstd_execute.h", r"void sequence_batches::copy_chain\(", r"^/// First, all warps copy the sequences")
 TURNS = ("zstd_execute.h", r"void sequence_batches::copy_in_turns\(", r"^/// Ends the appended sequences")
 FLUSH_START = ("lz_output.h", r"i = flushed_ \+ first; i < aligned", r"i = flushed_ \+ first; i < aligned")
 FLUSH_END = ("lz_output.h", r"i = words_end \+ first; i < end", r"i = words_end \+ first; i < end")
 BATCH = (
     NO_WHOLE_SET,
+    NO_WHOLE_BATCH,
     LONG_ONE,
     FLUSH_START,
     FLUSH_END,
@@ -133,24 +140,27 @@ BATCH = (
     LONG_MATCHES,
     OVERLONG,
 )
+ONE_WARP = r"^    used \+= lanes\.from\(literal_ends"
 SET, TURN = r"next_ \+= taken\.sequences", r"turn == 0\) lanes\.once_alone"
 SEQUENCE = r"static_cast<std::uint64_t>\(match\)"
 
 
-def far_matches(name: str, kernel: str) -> tuple[Loop, ...]:
-    """The loops that copy far matches."""
+def far_matches(name: str, kernel: str, found: tuple[str, str], copied: tuple[str, str]) -> tuple[Loop, ...]:
+    """The loops that copy far matches: `found` and `copied` are the lines that call them, with their file."""
     sources, share = r"found.needs\[lane\] = inside", r"share\[lane\] -= end\[lane\]"
     return (
-        Loop(f"{name}, sources", kernel, "lz_append_batch.h", sources, "all far matches of 32, once"),
+        Loop(f"{name}, sources", kernel, "lz_append_batch.h", sources, "all far matches of 32, once", (), *found),
         Loop(
             *(f"{name}, copies, short", kernel, "lz_append_batch.h", share),
             "16 bytes a lane of its own match",
             (TARGET_START, SHARED_COPY, WHOLE_PERIODS),
+            *copied,
         ),
         Loop(
             *(f"{name}, copies, shared", kernel, "lz_append_batch.h", share),
             "16 bytes a lane of all matches",
             (TARGET_START,),
+            *copied,
         ),
     )
 
@@ -178,7 +188,21 @@ LOOPS = (
         "the same, and a chain of near matches",
         (FAR_MATCHES, LONG_MATCHES),
     ),
-    *far_matches("zstd execute", "zstd_execute"),
+    *far_matches(
+        *("zstd execute", "zstd_execute"),
+        (r"out\.find_sources\(lanes", "zstd_execute.h"),
+        (r"out\.copy_matches\(lanes", "zstd_execute.h"),
+    ),
+    Loop(
+        *("zstd execute, one warp", "zstd_execute", "zstd_execute.h", ONE_WARP),
+        "32 sequences but for their matches, loops once",
+        (*BATCH, NEAR_MATCHES),
+    ),
+    Loop(
+        *("zstd execute, one warp, a chain", "zstd_execute", "zstd_execute.h", ONE_WARP),
+        "the same, and a chain of near matches",
+        BATCH,
+    ),
     Loop(
         *("zstd execute, long copies", "zstd_execute", "lz_output.h", r"loaded\[4\] = shift == 0"),
         "16 bytes a lane",
@@ -194,7 +218,11 @@ LOOPS = (
         "the same, and a chain of near matches",
         BATCH,
     ),
-    *far_matches("LZ output", "inflate"),
+    *far_matches(
+        *("LZ output", "inflate"),
+        (r"^  find_sources\(lanes, batch, placed\)", "lz_append_batch.h"),
+        (r"^  copy_matches\(lanes, batch, placed, 0\)", "lz_append_batch.h"),
+    ),
     *(
         Loop(f"{name} tokens", "lz", "lz_parse.h", STEPPED, "4 tokens", (CHECKED_TOKEN,), through)
         for name, through in STEPPERS
@@ -237,7 +265,13 @@ LOOPS = (
         *("Deflate match", "inflate", "inflate.h", r"batch.match\(length.value, distance.value\)", "a match"),
         (THREE_LITERALS, LAST_BYTES, LONG_CODE, RARE_SYMBOL, RARE_DISTANCE),
     ),
-    Loop("unshuffle, any item", *TRANSFORM, r"to\[i \* item \+ k\] = from", "an item of any size", moves=True),
+    *(
+        Loop(f"unshuffle, {items}", *TRANSFORM, r"bytes\[j\] = \*from", turns, through=through, moves=True)
+        for items, turns, through in (
+            ("small items", "a byte of 8 items of a thread", r"share\.step, to \+ i \* item \+ k, share"),
+            ("large items", "8 bytes of a thread", r"items, to \+ i \* item \+ k, 1\)"),
+        )
+    ),
     *(
         Loop(
             *(f"unshuffle {item} bytes", *TRANSFORM, r"store_words\(to \+ kItems"),
@@ -459,7 +493,8 @@ def body_of(loop: Loop, code: list[Instruction], tree: Path) -> list[Instruction
         begin, end = lines_with(tree, file, first), lines_with(tree, file, last)
         if begin and end:
             cold |= {(file, line) for line in (begin if begin == end else range(begin[0], end[-1] + 1))}
-    through = {(loop.file, line) for line in lines_with(tree, loop.file, loop.through)} if loop.through else marked
+    by = loop.through_file or loop.file
+    through = {(by, line) for line in lines_with(tree, by, loop.through)} if loop.through else marked
 
     def is_marked(each: Instruction) -> bool:
         return bool(marked & set(each.places) and through & set(each.places))

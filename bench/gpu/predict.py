@@ -98,6 +98,20 @@ def zstd_work(counts: dict[str, float]) -> list[Work]:
     ]
 
 
+def alone_work(counts: dict[str, float]) -> list[Work]:
+    """The work of a chunk's zstd kernels where one warp executes each chunk."""
+    loops = {
+        "zstd execute, one warp": counts["batches"] - counts["chains"],
+        "zstd execute, one warp, a chain": counts["chains"],
+        SOURCES: counts["searches"],
+        "LZ output, copies, short": counts["turns"] - counts["shared_turns"],
+        SHARED: counts["shared_turns"],
+        "zstd execute, long copies": EXECUTE_WARPS * counts["copies"],
+    }
+    others = [work for work in zstd_work(counts) if work.kernel != "zstd_execute"]
+    return [*others, *(Work("zstd_execute", loop, turns, turns) for loop, turns in loops.items())]
+
+
 # For LZ4, the turns that find tokens, as lz_parse_test.cc prints them, and the upper bounds of searches and turns.
 COUNTS: dict[str, list[Work]] = {
     "rounded_zstd": zstd_work(CHUNK_COUNTS["rounded"]),
@@ -222,14 +236,14 @@ def predictions(table: str) -> dict[str, Any]:
     return {"values": rates | encoded_rates(table), "kernels_ms": shown}
 
 
-def depths_ms(table: str) -> dict[str, dict[str, tuple[float, float]]]:
+def depths_ms(table: str, alone: bool = False) -> dict[str, dict[str, tuple[float, float]]]:
     """Milliseconds of a wave's kernels, least and most, for any number of chunks: one warp decodes the heaviest block,
-    and those of one thread block the heaviest chunk."""
+    and those of one thread block the heaviest chunk. `alone`: that thread block has one warp."""
     of_turn = cycles(table)
     out: dict[str, dict[str, tuple[float, float]]] = {}
     for name, counts in CHUNK_COUNTS.items():
         kernels = {"zstd_literals": (0.0, 0.0), "zstd_sequences": (0.0, 0.0), "zstd_execute": (0.0, 0.0)}
-        for work in zstd_work(counts):
+        for work in alone_work(counts) if alone else zstd_work(counts):
             least, most = (work.depth * each / CLOCK_HZ * 1e3 for each in of_turn[work.loop])
             before = kernels[work.kernel]
             kernels[work.kernel] = (before[0] + least, before[1] + most)
@@ -256,25 +270,32 @@ def depth_table(table: str) -> str:
         "is never shorter, however few chunks it has. The least is with loads from L1, the most with loads from L2, at",
         f"{CLOCK_HZ / 1e9:.2f} GHz; literals run in parallel with sequences. The bar is 5 ms. A set is the batches",
         f"that the {EXECUTE_WARPS} warps of a chunk have at the same time, as long as the slowest takes; then some",
-        "work alone. A chunk has so many warps in waves of up to 256 chunks, and one from 1,025 chunks on: there the",
-        "limit is how much all warps do, and a lone wave of `rounded` is deeper (note 0012). Rounds are of all",
-        "matches; how many follow each other is in note 0012, too.",
+        "work alone. A chunk has so many warps in waves of up to 256 chunks, and one from 1,025 chunks on (the last",
+        "two columns): there the limit is how much all warps do (note 0012). Rounds are of all matches; how many",
+        "follow each other is in note 0012, too.",
         "",
         "| chunk | batches | rounds, searches, turns a batch | sets | alone a set | literals | sequences | execute | "
-        "wave, ms |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "wave, ms | execute, one warp | wave, one warp |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     heaviest = {}
+    by_one = depths_ms(table, alone=True)
     for name, kernels in depths_ms(table).items():
         kind = name.partition(", byte")[0]
         if kind not in heaviest or kernels["wave"] > heaviest[kind][1]["wave"]:
-            heaviest[kind] = (name, kernels)
+            one = {f"{stage}, one warp": by_one[name][stage] for stage in ("zstd_execute", "wave")}
+            heaviest[kind] = (name, kernels | one)
     benchmark = [kernels for name, kernels in heaviest.values() if name.startswith("benchmark")]
     all_kinds = {
         stage: (max(each[stage][0] for each in benchmark), max(each[stage][1] for each in benchmark))
         for stage in ("zstd_literals", "zstd_sequences", "zstd_execute")
     }
     all_kinds["wave"] = wave_of(all_kinds)
+    slowest = max(each["zstd_execute, one warp"] for each in benchmark)
+    all_kinds |= {
+        "zstd_execute, one warp": slowest,
+        "wave, one warp": wave_of({**all_kinds, "zstd_execute": slowest}),
+    }
     for name, kernels in heaviest.values():
         counts = CHUNK_COUNTS[name]
         batches = max(1, counts["batches"])

@@ -39,6 +39,7 @@ TESTS = {
     "lzw.h": ("DeviceLzw.Leaves*", "DeviceLzw.*"),
     "lz_output.h": (
         "DeviceZstd.*ManyChunks*:DeviceLz4.Takes*:DeviceZstd.*Benchmark*:DeviceLzw.Leaves*:DeviceZstd.*RepeatedByte",
+        "DeviceZstd.*AnyNumber*",
         "DeviceZstd.*EveryLevel*",
         EVERYTHING,
     ),

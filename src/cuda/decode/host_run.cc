@@ -75,7 +75,7 @@ void run_on_host(kernel_id kernel, std::uint32_t grid, std::uint32_t threads, co
     case kernel_id::zstd_execute:
       return run_warps<zstd_wave, zstd_execute_shared>(
           grid, argument, [&](const zstd_wave& wave, std::uint32_t turn, zstd_execute_shared& shared, warp) {
-            zstd_execute_part(wave, turn, shared, execute_group{threads});
+            zstd_execute_part(wave, turn, shared, threads);
           });
     case kernel_id::zstd_checksum:
       return run_warps<zstd_wave, zstd_checksum_shared>(grid, argument,

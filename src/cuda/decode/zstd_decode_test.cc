@@ -1,5 +1,7 @@
 // The device's zstd decoder on the host, against libzstd.
 
+#include "cuda/decode/zstd_execute.h"
+
 #include <zstd.h>
 
 #include "cuda/decode/decode_fixture.h"
@@ -218,11 +220,15 @@ TEST(DeviceZstd, DecodesAChunkByAnyNumberOfWarps) {
     contents.push_back(content_of(kKinds[i % 10], i < 10 ? 700 + 97 * i : 20'000 + 1013 * i, i));
     encoded.push_back(compress(contents.back(), {static_cast<int>(i % 6)}));
   }
-  for (const std::size_t chunks : {20u, 300u, 600u, 1100u}) {
+  // Raw blocks of five bytes more than the ring: their last bytes have the same places in it, by other lanes.
+  constexpr std::size_t kPiece = kExecuteRingBytes + 5;
+  contents.push_back(content_of("noise", 3 * kPiece));
+  encoded.push_back(compress_in_pieces(contents.back(), kPiece, 1));
+  for (const std::size_t chunks : {21u, 300u, 600u, 1100u}) {
     auto wave = decode_wave::make(kZstd);
     ASSERT_TRUE(wave.ok());
     std::vector<bytes> targets(chunks);
-    const auto which = [](std::size_t i) { return i < 20 ? i : i % 10; };  // the others are short
+    const auto which = [](std::size_t i) { return i < 21 ? i : i % 10; };  // the others are short
     for (std::size_t i = 0; i < chunks; ++i) {
       targets[i].resize(contents[which(i)].size());
       const bytes& from = encoded[which(i)];
@@ -234,6 +240,48 @@ TEST(DeviceZstd, DecodesAChunkByAnyNumberOfWarps) {
     for (std::size_t i = 0; i < chunks; ++i) {
       EXPECT_EQ(statuses[i], 0u) << i << " of " << chunks;
       EXPECT_TRUE(targets[i] == contents[which(i)]) << i << " of " << chunks;
+    }
+  }
+}
+
+TEST(DeviceZstd, RefusesDamageByAnyNumberOfWarps) {
+  std::mt19937 random(23);
+  const bytes filler = content_of("text", 300), filler_encoded = compress(filler, {1});
+  std::vector<bytes> encoded;
+  std::vector<std::size_t> sizes;
+  for (std::uint32_t i = 0; i < 40; ++i) {
+    const bytes content = content_of(kKinds[i % 10], 2000 + 97 * i, i);
+    encoded.push_back(compress(content, {static_cast<int>(i % 6)}));
+    if (i % 4 != 0) encoded.back()[random() % encoded.back().size()] ^= static_cast<std::byte>(1u << random() % 8);
+    sizes.push_back(content.size());
+  }
+  std::vector<std::uint32_t> expected;
+  std::vector<bytes> decoded;
+  for (const std::size_t chunks : {40u, 300u, 600u, 1100u}) {
+    auto wave = decode_wave::make(kZstd);
+    ASSERT_TRUE(wave.ok());
+    std::vector<bytes> targets(chunks);
+    std::vector<std::size_t> added;  // others have damaged headers, which the host refuses
+    for (std::size_t i = 0; i < chunks; ++i) {
+      const bytes& from = i < encoded.size() ? encoded[i] : filler_encoded;
+      targets[i].resize(i < encoded.size() ? sizes[i] : filler.size());
+      if (wave->add({from, reinterpret_cast<std::uintptr_t>(from.data()),
+                     reinterpret_cast<std::uintptr_t>(targets[i].data()), targets[i].size()})
+              .ok())
+        added.push_back(i);
+    }
+    ASSERT_GT(added.size(), chunks - 15);
+    std::vector<std::uint32_t> statuses = run_wave_on_host(*wave);
+    statuses.resize(static_cast<std::size_t>(std::ranges::lower_bound(added, encoded.size()) - added.begin()));
+    if (expected.empty()) {
+      expected = statuses;
+      decoded = targets;
+      EXPECT_GT(std::ranges::count(statuses, 0U), 10);
+      EXPECT_LT(std::ranges::count(statuses, 0U), std::ssize(statuses) - 5);
+    }
+    for (std::size_t k = 0; k < statuses.size(); ++k) {
+      EXPECT_EQ(statuses[k] == 0, expected[k] == 0) << added[k] << " of " << chunks;
+      EXPECT_TRUE(statuses[k] != 0 || targets[added[k]] == decoded[added[k]]) << added[k] << " of " << chunks;
     }
   }
 }

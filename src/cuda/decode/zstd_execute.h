@@ -1,6 +1,7 @@
 #pragma once
 
-// The execute stage: the warps of a thread block assemble the blocks of a part, in order.
+// The execute stage: the warps of a thread block assemble the blocks of a part, in order. Where a wave has many parts,
+// each has one warp.
 
 #include <algorithm>
 #include <iterator>
@@ -36,6 +37,26 @@ struct sequence_sums {
   }
 #endif
 };
+
+/// Reads sequence number `lane` of a batch. Returns its lengths.
+PENSTOCK_DEVICE sequence_sums read_sequence(zstd_sequence sequence, const std::uint32_t* repeats, lz_batch& batch,
+                                            int lane) {
+  batch.literals[lane] = static_cast<std::uint32_t>(sequence) & 0x3ffffu;
+  batch.match[lane] = static_cast<std::uint32_t>(sequence >> 18) & 0x3ffffu;
+  batch.offset[lane] = resolve_offset(static_cast<std::uint32_t>(sequence >> 36), repeats);
+  return {batch.literals[lane], batch.literals[lane] + batch.match[lane]};
+}
+
+PENSTOCK_DEVICE void sum_up(per_lane<sequence_sums>& sums, warp lanes) {
+  lanes.scan(sums, [](const sequence_sums& before, const sequence_sums& own) {
+    return sequence_sums{before.literals + own.literals, before.all + own.all};
+  });
+}
+
+/// The location of a literal, counted from the block's first.
+PENSTOCK_DEVICE std::uint64_t address_of(literal_source literals, std::uint32_t number) {
+  return static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(literals.at)) + number * literals.step;
+}
 
 /// The number of warps for a part, and the ring that they share: for most arrays, their batches fit into half of it.
 inline constexpr int kExecuteWarps = 8;
@@ -172,18 +193,12 @@ PENSTOCK_DEVICE void sequence_batches::add_up(execute_group warps) {
     per_lane<bool> far;
     batch.literals_step = literals_.step;
     lanes.each_alone([&](int lane) {
-      const zstd_sequence sequence = coming_[number][lane];
-      batch.literals[lane] = static_cast<std::uint32_t>(sequence) & 0x3ffffu;
-      batch.match[lane] = static_cast<std::uint32_t>(sequence >> 18) & 0x3ffffu;
-      batch.offset[lane] = resolve_offset(static_cast<std::uint32_t>(sequence >> 36), repeats_);
-      sums[lane] = {batch.literals[lane], batch.literals[lane] + batch.match[lane]};
+      sums[lane] = read_sequence(coming_[number][lane], repeats_, batch, lane);
       far[lane] = batch.match[lane] != 0 && batch.offset[lane] > kNearOffset;
     });
     // Nearly always the next ones: loading them overlaps with processing the current ones.
     load(number, lanes, next_ + warps.lanes());
-    lanes.scan(sums, [](const sequence_sums& before, const sequence_sums& own) {
-      return sequence_sums{before.literals + own.literals, before.all + own.all};
-    });
+    sum_up(sums, lanes);
     const std::uint32_t any_far = lanes.ballot(far);
     lanes.each_alone([&](int lane) {
       literal_ends_[number][lane] = sums[lane].literals;
@@ -207,8 +222,7 @@ PENSTOCK_DEVICE void sequence_batches::place(lz_output& out, execute_group warps
     const std::uint32_t sequences = out.fitting(lanes, batch.ends, first < count_ ? count_ - first : 0, before.all);
     lanes.each_alone([&](int lane) {
       const std::uint32_t start = used_ + before.literals + literal_ends_[number][lane] - batch.literals[lane];
-      batch.literals_at[lane] =
-          static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(literals_.at)) + start * literals_.step;
+      batch.literals_at[lane] = address_of(literals_, start);
     });
     const int last = sequences == 0 ? 0 : static_cast<int>(sequences) - 1;
     const sequence_sums sums = {lanes.from(literal_ends_[number], last), lanes.from(batch.ends, last)};
@@ -317,9 +331,59 @@ PENSTOCK_DEVICE bool sequence_batches::append_long(lz_output& out, execute_group
   return true;
 }
 
+/// Appends the sequences of `block`, by the warps of a thread block. `used`: the number of their literals. False: a
+/// match reaches too far, or a sequence leaves the target.
+PENSTOCK_DEVICE bool append_sequences(const zstd_wave& wave, const zstd_block& block, literal_source literals,
+                                      const std::uint32_t* repeats, std::uint32_t& used, lz_output& out,
+                                      zstd_execute_shared& shared, execute_group warps) {
+  sequence_batches batches(pointer<const zstd_sequence>(wave.sequences) + block.sequences_buffer, block.sequence_count,
+                           literals, repeats, shared);
+  if (!batches.append_all(out, warps)) return false;
+  used = batches.literals_used();
+  return true;
+}
+
+/// The same by one warp, which publishes nothing and takes two thirds of the cycles for a batch.
+PENSTOCK_DEVICE bool append_sequences(const zstd_wave& wave, const zstd_block& block, literal_source literals,
+                                      const std::uint32_t* repeats, std::uint32_t& used, lz_output& out,
+                                      zstd_execute_shared&, warp lanes) {
+  const auto* const sequences = pointer<const zstd_sequence>(wave.sequences) + block.sequences_buffer;
+  const std::uint32_t count = block.sequence_count;
+  per_lane<zstd_sequence> coming;
+  const auto load = [&](std::uint32_t from) {
+    lanes.each_alone([&](int lane) {
+      const std::uint32_t i = from + static_cast<std::uint32_t>(lane);
+      coming[lane] = i < count ? sequences[i] : 0;
+    });
+  };
+  load(0);
+  used = 0;
+  for (std::uint32_t next = 0; next < count;) {
+    lz_batch batch;
+    per_lane<sequence_sums> sums;
+    batch.literals_step = literals.step;
+    lanes.each_alone([&](int lane) { sums[lane] = read_sequence(coming[lane], repeats, batch, lane); });
+    load(next + kLanes);  // nearly always the next ones: loading them overlaps with processing the current ones
+    sum_up(sums, lanes);
+    per_lane<std::uint32_t> literal_ends;
+    lanes.each_alone([&](int lane) {
+      literal_ends[lane] = sums[lane].literals;
+      batch.ends[lane] = sums[lane].all;
+      batch.literals_at[lane] = address_of(literals, used + literal_ends[lane] - batch.literals[lane]);
+    });
+    const std::uint32_t taken = out.append(lanes, batch, count - next < kLanes ? count - next : kLanes);
+    if (taken == 0) return false;
+    used += lanes.from(literal_ends, static_cast<int>(taken) - 1);
+    next += taken;
+    if (taken != kLanes) load(next);
+  }
+  return true;
+}
+
 /// Appends block `index`. Returns its status.
+template <class Lanes>
 PENSTOCK_DEVICE chunk_status execute_block(const zstd_wave& wave, std::uint32_t index, std::uint32_t* repeats,
-                                           lz_output& out, zstd_execute_shared& shared, execute_group warps) {
+                                           lz_output& out, zstd_execute_shared& shared, Lanes warps) {
   const zstd_block& block = pointer<const zstd_block>(wave.blocks)[index];
   const literal_source literals = literals_of(wave, block);
   const std::uint32_t count = block.type < 2 ? block.size : block.literals_bytes;
@@ -332,10 +396,7 @@ PENSTOCK_DEVICE chunk_status execute_block(const zstd_wave& wave, std::uint32_t 
   if (block.type == 2 && block.sequence_count != 0) {
     const zstd_block_result& result = pointer<const zstd_block_result>(wave.results)[index];
     if (count + result.match_bytes > out.room()) return chunk_status::wrong_size;
-    sequence_batches batches(pointer<const zstd_sequence>(wave.sequences) + block.sequences_buffer,
-                             block.sequence_count, literals, repeats, shared);
-    if (!batches.append_all(out, warps)) return chunk_status::corrupt_match;
-    used = batches.literals_used();
+    if (!append_sequences(wave, block, literals, repeats, used, out, shared, warps)) return chunk_status::corrupt_match;
     const std::uint32_t now[3] = {resolve_offset(result.repeats[0], repeats),
                                   resolve_offset(result.repeats[1], repeats),
                                   resolve_offset(result.repeats[2], repeats)};
@@ -346,9 +407,8 @@ PENSTOCK_DEVICE chunk_status execute_block(const zstd_wave& wave, std::uint32_t 
   return chunk_status::ok;
 }
 
-/// The work of a thread block: the part with index `turn` in the wave's order.
-PENSTOCK_DEVICE void zstd_execute_part(const zstd_wave& wave, std::uint32_t turn, zstd_execute_shared& shared,
-                                       execute_group warps) {
+template <class Lanes>
+PENSTOCK_DEVICE void execute_part(const zstd_wave& wave, std::uint32_t turn, zstd_execute_shared& shared, Lanes warps) {
   const std::uint32_t index = pointer<const std::uint32_t>(wave.order)[turn];
   const decode_part& part = pointer<const decode_part>(wave.parts)[index];
   // Read by one lane for all: another thread block may report a failure at the same time.
@@ -377,6 +437,16 @@ PENSTOCK_DEVICE void zstd_execute_part(const zstd_wave& wave, std::uint32_t turn
   out.finish(warps);
   if (status == chunk_status::ok && out.room() != 0) status = chunk_status::wrong_size;
   if (status != chunk_status::ok) warps.once_alone([&] { report(wave.statuses, part.chunk, status); });
+}
+
+/// The work of a thread block of `lanes`: the part with index `turn` in the wave's order.
+PENSTOCK_DEVICE void zstd_execute_part(const zstd_wave& wave, std::uint32_t turn, zstd_execute_shared& shared,
+                                       std::uint32_t lanes) {
+  if (lanes == kLanes) {
+    execute_part(wave, turn, shared, warp{});
+  } else {
+    execute_part(wave, turn, shared, execute_group{lanes});
+  }
 }
 
 }  // namespace penstock::inline v0::device

@@ -33,7 +33,7 @@ extern "C" __global__ void __launch_bounds__(32) penstock_zstd_sequences(zstd_wa
 extern "C" __global__ void __launch_bounds__(256, 2) penstock_zstd_execute(zstd_wave wave) {
   static_assert(kExecuteWarps * kLanes == 256);
   __shared__ zstd_execute_shared shared;
-  zstd_execute_part(wave, blockIdx.x, shared, execute_group{blockDim.x});
+  zstd_execute_part(wave, blockIdx.x, shared, blockDim.x);
 }
 
 extern "C" __global__ void __launch_bounds__(32) penstock_zstd_checksum(zstd_wave wave) {
