@@ -249,6 +249,8 @@ PENSTOCK_DEVICE bool read_symbols(deflate_bits& stream, deflate_batch& to, infla
     } else {
       bits.skip(distance.bits);
     }
+    PENSTOCK_COUNT(matches, 1);
+    PENSTOCK_COUNT(wide_matches, length.bits + distance.bits > 32 ? 1 : 0);
     batch.match(length.value, distance.value);
   }
   stream = bits;

@@ -2,6 +2,7 @@
 
 #include "cuda/decode/lz_append_batch.h"
 
+#include <libdeflate.h>
 #include <lz4.h>
 #include <zstd.h>
 
@@ -64,6 +65,26 @@ TEST(LzOutput, CopiesChainsOfFarMatchesInFewRounds) {
                 static_cast<double>(rounds) / static_cast<double>(work.batches),
                 static_cast<double>(work.turns) / static_cast<double>(work.batches));
   }
+}
+
+// A match of more than 32 bits waits for a second word: 506 cycles from L2, where others take 302.
+TEST(LzOutput, FewDeflateMatchesTakeMoreThan32Bits) {
+  for (const int level : {1, 6})
+    for (const char* kind : kArrays)
+      for (const bool shuffled : {false, true}) {
+        const bytes content = array_of(kind, test::cases(1'024'000), shuffled);
+        libdeflate_compressor* const compressor = libdeflate_alloc_compressor(level);
+        bytes deflate(libdeflate_deflate_compress_bound(compressor, content.size()));
+        deflate.resize(
+            libdeflate_deflate_compress(compressor, content.data(), content.size(), deflate.data(), deflate.size()));
+        libdeflate_free_compressor(compressor);
+        const lz_work work = work_of(step_kind::deflate, deflate, content);
+        const double share = static_cast<double>(work.wide_matches) / std::max(1.0, static_cast<double>(work.matches));
+        std::printf("%s%s, level %d: %llu of %llu matches (%.3f %%) of more than 32 bits\n", kind,
+                    shuffled ? ", shuffled" : "", level, static_cast<unsigned long long>(work.wide_matches),
+                    static_cast<unsigned long long>(work.matches), 100 * share);
+        EXPECT_LE(share, 0.01) << kind << (shuffled ? ", shuffled" : "") << ", level " << level;
+      }
 }
 
 // One chunk of each array of bench/gpu, and of `ramp` one in which each value occurs 1, 2, 4 and 8 times. For Blosc: a

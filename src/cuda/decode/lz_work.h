@@ -20,6 +20,8 @@ struct lz_work {
   std::uint64_t sets = 0;          ///< sets of batches that warps process at the same time
   std::uint64_t chain_sets = 0;    ///< those of them that are one chain of near matches
   std::uint64_t alone = 0;         ///< steps in which only one warp works
+  std::uint64_t matches = 0;       ///< of Deflate
+  std::uint64_t wide_matches = 0;  ///< those of them that take more than 32 bits
 };
 inline thread_local lz_work host_lz_work;
 
