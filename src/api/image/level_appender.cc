@@ -13,8 +13,10 @@
 #include "array/strided_copy.h"
 #include "array/weighted_means.h"
 #include "base/checked.h"
+#include "base/output_pool.h"
 #include "driver/metadata_edit.h"
 #include "engine/array_state.h"
+#include "engine/context_state.h"
 #include "format/tiff/tiff_overview.h"
 
 namespace penstock::inline v0 {
@@ -193,10 +195,14 @@ class level_appender_state {
     PENSTOCK_ASSIGN(const conversion how, conversion_of(rows.type, type()));
     PENSTOCK_ASSIGN(const std::uint64_t count, element_count(rows.extents));
     const std::uint32_t item = rows.type.item_bytes();
-    std::vector<std::byte> given(static_cast<std::size_t>(count * item));
-    std::vector<std::byte> made(static_cast<std::size_t>(count * type().item_bytes()));
-    if (count > 0) {
-      strided_copy(given.data(), c_order_strides(rows.extents, item), rows.data, rows.strides, rows.extents, item, 1);
+    output_pool& pool = levels_[0].second.context()->state().outputs();
+    const strides c_order = c_order_strides(rows.extents, item);
+    PENSTOCK_ASSIGN(const output_block made, pool.take(count * type().item_bytes()));
+    if (rows.strides == c_order && count > 0) {
+      convert_items(how, rows.data, made.data(), count);
+    } else if (count > 0) {
+      PENSTOCK_ASSIGN(const output_block given, pool.take(count * item));
+      strided_copy(given.data(), c_order, rows.data, rows.strides, rows.extents, item, 1);
       convert_items(how, given.data(), made.data(), count);
     }
     return append_step(tensor_view::contiguous(made.data(), type(), rows.extents));
@@ -206,37 +212,61 @@ class level_appender_state {
   // the next call: `append` must not fail after the image took its rows, because the caller would append them again.
   void feed(std::size_t level, const tensor_view& rows, bool is_end) {
     if (level == levels_.size()) return;
-    tensor_view from = rows;
-    std::vector<std::byte> joined;
-    if (is_by_rows()) {
-      // Pairs of rows: a single one waits for the next.
-      const std::uint64_t row_bytes = rows.extents[1] * type().item_bytes(), count = rows.extents[0];
-      std::vector<std::byte>& odd = odd_[level];
-      const std::uint64_t before = odd.empty() ? 0 : 1, all = before + count;
-      const std::uint64_t now = is_end ? all : all / 2 * 2;
-      joined.resize(static_cast<std::size_t>(all * row_bytes));
-      if (row_bytes > 0) {
-        std::copy(odd.begin(), odd.end(), joined.begin());
-        if (count > 0)
-          strided_copy(joined.data() + before * row_bytes, c_order_strides(rows.extents, type().item_bytes()),
-                       rows.data, rows.strides, rows.extents, type().item_bytes(), 1);
-      }
-      odd.assign(joined.begin() + static_cast<std::ptrdiff_t>(now * row_bytes), joined.end());
-      from = tensor_view::contiguous(joined.data(), type(), extents{now, rows.extents[1]});
-    }
-    const extents shape = is_by_rows() ? extents{from.extents[0] / 2 + from.extents[0] % 2, level_width(level)}
-                                       : with_rows(level, rows.extents[0]);
+    const bool by_rows = is_by_rows();
+    std::vector<std::byte>& odd = odd_[level];
+    std::uint64_t rest = rows.extents[0];
+    // Rows are halved in pairs: a single one waits for the next.
+    const bool joins = by_rows && !odd.empty() && (rest > 0 || is_end);
+    const std::uint64_t first = joins && rest > 0 ? 1 : 0;  // completes the waiting one
+    rest -= first;
+    const std::uint64_t left = by_rows && !is_end ? rest % 2 : 0;
+    rest -= left;
+    const extents shape = by_rows ? extents{(joins ? 1U : 0U) + rest / 2 + rest % 2, level_width(level)}
+                                  : with_rows(level, rows.extents[0]);
     std::uint64_t bytes = type().item_bytes();
     for (const std::uint64_t each : shape) bytes *= each;  // fewer than those of `rows`
-    std::vector<std::byte> made(static_cast<std::size_t>(bytes));
-    tensor_view half = tensor_view::contiguous(made.data(), type(), shape);
-    if (bytes > 0) halve_all(from, half);
+    auto taken = levels_[0].second.context()->state().outputs().take(bytes);
+    if (!taken.ok()) {
+      if (!failed_) failed_.emplace(std::move(taken).error().note(fmt::format("level {} lost rows", level)));
+      return;
+    }
+    const tensor_view half = tensor_view::contiguous(taken->data(), type(), shape);
+    if (joins) {
+      const std::size_t row_bytes = odd.size();
+      odd.resize(row_bytes * (1 + first));
+      if (first > 0) copy_row(rows, 0, odd.data() + row_bytes);
+      tensor_view to = half;
+      to.extents[0] = 1;
+      halve_all(tensor_view::contiguous(odd.data(), type(), extents{1 + first, rows.extents[1]}), to);
+      odd.clear();
+    }
+    tensor_view from = rows, to = half;
+    if (by_rows) {
+      from.data += static_cast<std::int64_t>(first) * from.strides[0];
+      from.extents[0] = rest;
+      if (joins) {
+        to.data += to.strides[0];
+        --to.extents[0];
+      }
+    }
+    if (bytes > 0 && from.extents[0] > 0) halve_all(from, to);
+    if (left > 0) {
+      odd.resize(static_cast<std::size_t>(rows.extents[1] * type().item_bytes()));
+      copy_row(rows, rows.extents[0] - 1, odd.data());
+    }
     feed(level + 1, half, is_end);
     if (shape[0] == 0) return;
-    waiting_[level].push_back({std::move(made), shape});
+    waiting_[level].push_back({std::move(*taken), shape});
     if (failed_) return;  // it is returned before another attempt
     auto sent = send(level);
     if (!sent.ok() && sent.error().code() != errc::cancelled) failed_.emplace(std::move(sent).error());
+  }
+
+  void copy_row(const tensor_view& rows, std::uint64_t number, std::byte* to) const noexcept {
+    const std::byte* const from = rows.data + static_cast<std::int64_t>(number) * rows.strides[0];
+    extents one = rows.extents;
+    one[0] = 1;
+    strided_copy(to, c_order_strides(one, type().item_bytes()), from, rows.strides, one, type().item_bytes(), 1);
   }
 
   // Appends the waiting rows of a level, in their order.
@@ -244,19 +274,17 @@ class level_appender_state {
     std::deque<level_rows>& waiting = waiting_[level];
     while (!waiting.empty()) {
       level_rows& next = waiting.front();
-      const std::uint64_t before = to_[level].rows(), row_bytes = next.bytes.size() / next.shape[0];
-      auto done = to_[level].append(tensor_view::contiguous(next.bytes.data(), type(), next.shape));
+      const std::uint64_t before = to_[level].rows();
+      tensor_view rows = tensor_view::contiguous(next.memory.data(), type(), next.shape);
+      rows.data += static_cast<std::int64_t>(next.sent) * rows.strides[0];
+      rows.extents[0] -= next.sent;
+      auto done = to_[level].append(rows);
       if (done.ok()) {
         waiting.pop_front();
         continue;
       }
-      const std::uint64_t taken = to_[level].rows() - before;  // by an append that was interrupted
-      if (taken == next.shape[0]) {
-        waiting.pop_front();
-      } else {
-        next.bytes.erase(next.bytes.begin(), next.bytes.begin() + static_cast<std::ptrdiff_t>(taken * row_bytes));
-        next.shape[0] -= taken;
-      }
+      next.sent += to_[level].rows() - before;  // by an append that was interrupted
+      if (next.sent == next.shape[0]) waiting.pop_front();
       return done;
     }
     return {};
@@ -294,8 +322,9 @@ class level_appender_state {
   const level_options options_;
   std::vector<appender> to_;
   struct level_rows {
-    std::vector<std::byte> bytes;
+    output_block memory;
     extents shape;
+    std::uint64_t sent = 0;  // rows that its appender has taken
   };
 
   std::vector<std::vector<std::byte>> odd_;
