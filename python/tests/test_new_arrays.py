@@ -97,6 +97,19 @@ def test_a_folder_is_not_replaced_by_a_file(tmp_path):
     assert (tmp_path / "x.tif").is_dir()
 
 
+def test_nothing_is_created_below_a_file(tmp_path):
+    (tmp_path / "x.zarr").write_text("mine")
+    for target in (tmp_path / "x.zarr", tmp_path / "x.zarr" / "below"):
+        for create in (
+            lambda target=target: ps.create_array(target, shape=(9,), dtype="u1", overwrite=True),
+            lambda target=target: ps.create_group(target, zarr_format=2),
+            lambda target=target: ps.rechunk(ps.create_array({}, data=np.zeros(4)), target, 2),
+        ):
+            with pytest.raises(ps.StorageError, match=r"x\.zarr' is a file, not a folder"):
+                create()
+    assert [each.name for each in tmp_path.iterdir()] == ["x.zarr"], "parents are not created first"
+
+
 def test_tiles_are_buffered_next_to_the_file(tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path / "nothing"))
     writer = ps.create_array(tmp_path / "deep" / "x.tif", shape=(9, 9), dtype="u1")

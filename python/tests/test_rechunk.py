@@ -182,6 +182,10 @@ def test_a_scratch_file_is_used_and_removed(tmp_path: Path) -> None:
         ps.rechunk(values_in_memory(values), {}, (64, 4, 4), memory=100)
     with pytest.raises(ps.InvalidArgumentError, match="scratch"):
         ps.rechunk(values_in_memory(values), {}, (64, 4, 4), memory="64KiB")
+    absent, unused = tmp_path / "absent", tmp_path / "unused.zarr"
+    with pytest.raises(ps.InvalidArgumentError, match=r"absent' does not exist"):
+        ps.rechunk(tmp_path / "maps.zarr", unused, (64, 4, 4), memory="64KiB", scratch=absent)
+    assert not unused.exists(), "checked before the array is created"
 
 
 def values_in_memory(values: np.ndarray) -> ps.Array:

@@ -67,6 +67,7 @@ result<version> put_document(store& in, const std::string& prefix, const zarr_do
 }
 
 result<> make_parents(store& in, const std::string& prefix, int zarr_format, bool durable) {
+  PENSTOCK_TRY(in.check_writable(prefix));  // before a parent is written
   zarr_metadata parent;
   parent.zarr_format = zarr_format;
   PENSTOCK_ASSIGN(const std::vector<zarr_document> documents, write_zarr_documents(parent));

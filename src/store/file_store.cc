@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -51,9 +52,14 @@ result<> file_store::check_writable(std::string_view prefix) const {
   std::string folder = root_.empty() ? "." : root_;
   if (!prefix.empty()) folder.append(1, '/').append(prefix);
   for (;;) {
-    if (::access(folder.c_str(), W_OK | X_OK) == 0) return {};
-    if (errno != ENOENT && errno != ENOTDIR) break;
     while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
+    struct ::stat status{};
+    if (::stat(folder.c_str(), &status) == 0) {
+      if (S_ISREG(status.st_mode)) return error(errc::io_error, fmt::format("'{}' is a file, not a folder", folder));
+      if (::access(folder.c_str(), W_OK | X_OK) == 0) return {};
+      break;
+    }
+    if (errno != ENOENT && errno != ENOTDIR) break;
     const std::size_t slash = folder.rfind('/');
     if (folder.size() == 1 || slash == std::string::npos) return {};  // created by the first put
     folder.resize(std::max<std::size_t>(slash, 1));

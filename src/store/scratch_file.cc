@@ -29,6 +29,15 @@ bool has_identity(int file, std::uint64_t at, std::string_view identity) {
   return read_file_at(file, at, out).ok() && found == identity;
 }
 
+result<> check_room(const std::string& folder, std::uint64_t bytes) {
+  struct statvfs room;
+  if (::statvfs(folder.c_str(), &room) != 0) return {};
+  const std::uint64_t free = static_cast<std::uint64_t>(room.f_bavail) * room.f_frsize;
+  if (free >= bytes) return {};
+  return error(errc::resource_exhausted,
+               fmt::format("'{}' has {} bytes of room, the scratch file needs {}", folder, free, bytes));
+}
+
 }  // namespace
 
 result<std::unique_ptr<scratch_file>> scratch_file::open(const std::string& folder, std::string_view name,
@@ -46,20 +55,24 @@ result<std::unique_ptr<scratch_file>> scratch_file::open(const std::string& fold
     PENSTOCK_TRY(made->read(bytes, made->marks_));
     return made;
   }
-  struct statvfs room;
-  if (::fstatvfs(made->file_.get(), &room) == 0) {
-    const std::uint64_t free = static_cast<std::uint64_t>(room.f_bavail) * room.f_frsize;
-    if (free < bytes) {
-      made->remove();
-      return error(errc::resource_exhausted,
-                   fmt::format("'{}' has {} bytes of room, the scratch file needs {}", folder, free, bytes));
-    }
+  if (auto enough = check_room(folder, bytes); !enough.ok()) {
+    made->remove();
+    return std::move(enough).error();
   }
   const auto size = static_cast<off_t>(bytes + marks);
   if (::ftruncate(made->file_.get(), 0) != 0 || ::ftruncate(made->file_.get(), size) != 0)
     return failed("making room in the scratch file");
   PENSTOCK_TRY(made->write(bytes + marks, bytes_of(identity)));
   return made;
+}
+
+result<> scratch_file::check_folder(const std::string& folder, std::uint64_t bytes) {
+  struct ::stat status{};
+  if (::stat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
+    return error(errc::invalid_argument, fmt::format("the scratch folder '{}' does not exist", folder));
+  if (::access(folder.c_str(), W_OK | X_OK) != 0)
+    return error(errc::invalid_argument, fmt::format("the scratch folder '{}' cannot be written to", folder));
+  return check_room(folder, bytes);
 }
 
 result<std::unique_ptr<scratch_file>> scratch_file::join(const std::string& folder, std::string_view name,

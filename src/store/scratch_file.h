@@ -31,6 +31,11 @@ class scratch_file {
                                                     std::string_view identity, std::uint64_t bytes,
                                                     std::uint64_t marks);
 
+  /// Whether `open` can create a file of so many bytes in `folder`, as far as that is known without creating it.
+  /// \error invalid_argument  It is not a folder, or cannot be written to. \error resource_exhausted  It has too little
+  /// space.
+  static result<> check_folder(const std::string& folder, std::uint64_t bytes);
+
   result<> write(std::uint64_t offset, std::span<const std::byte> bytes);
   result<> read(std::uint64_t offset, std::span<std::byte> out) const;
   bool is_marked(std::uint64_t step) const noexcept { return marks_[static_cast<std::size_t>(step)] != std::byte{0}; }

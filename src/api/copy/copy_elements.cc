@@ -311,6 +311,9 @@ result<> array_copy::check_elements() const {
   PENSTOCK_ASSIGN(const rechunk_plan plan,
                   plan_for(*this, wanted.shards ? *wanted.shards : *wanted.chunks, block_use::write));
   report.steps.push_back(step_of(*this, plan));
+  // A copy that is resumed has its file already.
+  if (plan.way == rechunk_way::spilled && !options.check_only)
+    return scratch_file::check_folder(options.scratch, options.resume ? 0 : plan.file_bytes);
   return {};
 }
 
