@@ -110,6 +110,17 @@ def test_nothing_is_created_below_a_file(tmp_path):
     assert [each.name for each in tmp_path.iterdir()] == ["x.zarr"], "parents are not created first"
 
 
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_a_codec_is_named_with_its_level(zarr_format):
+    made = ps.create_array({}, data=np.arange(9), codecs=["delta", "zstd:5"], zarr_format=zarr_format)
+    other = ps.rechunk(made, {}, 4, codecs="gzip:2")
+    settings = [each.codecs[-1] for each in (made, other)]
+    assert [each.get("configuration", each)["level"] for each in settings] == [5, 2]
+    np.testing.assert_array_equal(other[...], np.arange(9))
+    with pytest.raises(ps.InvalidArgumentError, match="'zstd:best'"):
+        ps.create_array({}, data=np.arange(9), codecs="zstd:best", zarr_format=zarr_format)
+
+
 def test_tiles_are_buffered_next_to_the_file(tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path / "nothing"))
     writer = ps.create_array(tmp_path / "deep" / "x.tif", shape=(9, 9), dtype="u1")

@@ -83,8 +83,9 @@ def create_array(
         Lengths, multiples of the chunks'; "auto": about 256 MiB; None: each chunk is an object. A list of lengths for
         a dimension makes a rectilinear grid of shards.
     codecs
-        "auto" (zstd, with a shuffle for floats and times), or a list of names, JSON objects or codec objects of zarr or
-        numcodecs; for sharded arrays, those of the inner chunks. If no codec turns arrays into bytes, one is added.
+        "auto" (zstd, with a shuffle for floats and times), or a list of names ("zstd", or "zstd:5" with its level),
+        JSON objects or codec objects of zarr or numcodecs; for sharded arrays, those of the inner chunks. If no codec
+        turns arrays into bytes, one is added.
 
     fill_value
         None: zeros, the empty string, NaT.

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from penstock import testing
 from penstock.api.create import create_array
 from penstock.core.array import Array
+from penstock.core.data_types import named_codec
 from penstock.core.errors import InvalidArgumentError
 
 Codecs = str | Mapping[str, Any] | Sequence[Any] | Any
@@ -113,10 +114,7 @@ def _chain(codec: Codecs, dtype: Any, shape: Sequence[int]) -> list[dict[str, An
 
 def _one(codec: Any) -> dict[str, Any]:
     if isinstance(codec, str):
-        name, colon, level = codec.partition(":")
-        if colon and not level.lstrip("-").isdecimal():
-            raise InvalidArgumentError(f"codec must be a name, such as 'zstd' or 'zstd:5', got {codec!r}")
-        return {"name": name, "configuration": {"level": int(level)}} if colon else {"name": name}
+        return named_codec(codec)
     if hasattr(codec, "to_dict"):
         made: dict[str, Any] = json.loads(json.dumps(codec.to_dict()))
         return made

@@ -15,6 +15,7 @@ from penstock.cli import storage
 from penstock.cli.read import fail
 from penstock.core.array import Array
 from penstock.core.context import Context
+from penstock.core.data_types import named_codec
 from penstock.core.errors import Error, InvalidArgumentError
 from penstock.core.sizes import parse_bytes
 
@@ -142,10 +143,4 @@ def _codecs(text: str | None) -> Any:
             return json.loads(text)
         except ValueError as error:
             raise InvalidArgumentError(f"--codec is not JSON: {error}") from None
-    made: list[Any] = []
-    for each in text.split(","):
-        name, colon, level = each.partition(":")
-        if colon and not level.lstrip("-").isdecimal():
-            raise InvalidArgumentError(f"--codec takes names, such as zstd or zstd:5: '{text}'")
-        made.append({"name": name, "configuration": {"level": int(level)}} if colon else name)
-    return made
+    return [named_codec(each) if ":" in each else each for each in text.split(",")]

@@ -173,6 +173,17 @@ def _native_field(field: Sequence[Any]) -> tuple[Any, ...]:
     return (field[0], base, tuple(field[2])) if len(field) == 3 else (field[0], base)
 
 
+def named_codec(text: str) -> dict[str, Any]:
+    """The metadata of a codec that is given by name: "zstd", or "zstd:5" with its level."""
+    name, colon, level = text.partition(":")
+    if not colon:
+        return {"name": name}
+    if not level.lstrip("-").isdecimal():
+        raise InvalidArgumentError(f"a codec's name is such as 'zstd' or 'zstd:5', with its level, got {text!r}")
+    extra = {"checksum": False} if name == "zstd" else {}
+    return {"name": name, "configuration": {"level": int(level), **extra}}
+
+
 def codec_json(codec: Any, zarr_format: int) -> Any:
     """One codec as in the metadata of that format: from a name, JSON of either format, or a codec object."""
     if hasattr(codec, "to_dict"):
@@ -180,7 +191,10 @@ def codec_json(codec: Any, zarr_format: int) -> Any:
     elif hasattr(codec, "get_config"):
         codec = codec.get_config()
     elif isinstance(codec, str):
-        codec = {"name": codec} if zarr_format == 3 else {"id": codec}
+        codec = named_codec(codec)
+        if zarr_format == 2:
+            codec = {"id": codec["name"], **codec.get("configuration", {})}
+            codec.pop("checksum", None)
     if not isinstance(codec, Mapping) or not ("name" in codec or "id" in codec):
         raise InvalidArgumentError(f"codecs: {codec!r} is not a codec: neither a name, JSON nor a codec object")
     if zarr_format == 3:
