@@ -523,3 +523,13 @@ def test_two_threads_write_one_file(tmp_path: Path) -> None:
     assert [each.result() for each in done] == [None, None]
     np.testing.assert_array_equal(ps.open(target)["s"][...], np.arange(12))
     assert sorted(os.listdir(tmp_path)) == ["s.zarr", "t.h5"]
+
+
+def test_options_that_do_not_fit_are_named(tmp_path):
+    a = ps.create_array({}, data=np.zeros((3, 4)))
+    with pytest.raises(ps.InvalidArgumentError, match="did you mean 'chunks'"):
+        ps.convert(a, {}, chunk=2)
+    pytest.importorskip("h5py")
+    with pytest.raises(ps.InvalidArgumentError, match="are for 3 dimensions, the array has 2"):
+        ps.convert(a, tmp_path / "x.h5", chunks=(1, 2, 3))
+    assert not list(tmp_path.iterdir())

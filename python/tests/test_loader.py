@@ -541,3 +541,26 @@ def test_two_loaders_at_once():
     for each in threads:
         each.join()
     assert results == dict.fromkeys(range(4), True)
+
+
+def test_options_have_the_names_of_torch_and_of_samples() -> None:
+    a = ps.create_array({}, data=np.arange(40.0).reshape(20, 2), chunks=(3, 2), dimension_names=("t", "x"))
+    ours = ps.loader(a, crop={"t": 2}, batch_size=2, rank=1, ranks=2)
+    theirs = ps.loader(a, sample={"t": 2}, batch_size=2, rank=1, world_size=2)
+    for one, other in zip(ours, theirs, strict=True):
+        np.testing.assert_array_equal(np.asarray(one), np.asarray(other))
+    with pytest.raises(ps.InvalidArgumentError, match="crop and sample"):
+        ps.loader(a, crop={"t": 2}, sample={"t": 2})
+    with pytest.raises(ps.InvalidArgumentError, match="memory and memory_limit"):
+        ps.rechunk(a, {}, (20, 1), memory=1, memory_limit="1MiB")
+    assert ps.convert(a, {}, chunks=(20, 1), memory_limit="1MiB").chunks == (20, 1)
+
+
+def test_what_no_loader_takes_is_named() -> None:
+    text = ps.create_array({}, data=np.array(["a", "b"]).astype("T"))
+    with pytest.raises(ps.UnsupportedError, match="elements of fixed size"):
+        ps.loader(text)
+    with pytest.raises(ps.InvalidArgumentError, match=r"got str: penstock\.open opens a path"):
+        ps.loader("x.zarr")
+    with pytest.raises(ps.InvalidArgumentError, match="got ndarray"):
+        ps.loader({"x": np.zeros(3)})

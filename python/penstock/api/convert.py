@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import math
 import os
 from collections.abc import Callable, Mapping
@@ -22,6 +23,7 @@ from penstock.core.context import Context
 from penstock.core.errors import InvalidArgumentError, UnsupportedError
 from penstock.core.group import Group
 from penstock.core.progress import callback_of, progress_display
+from penstock.core.sizes import either
 from penstock.geo.placed import image_in
 from penstock.shards.sharded_array import ShardedArray
 from penstock.target.sniff import format_by_name
@@ -60,6 +62,7 @@ def convert(
     codecs: Any = ...,
     zarr_format: int | None = ...,
     memory: int | str | None = ...,
+    memory_limit: int | str | None = ...,
     scratch: str | os.PathLike[str] | None = ...,
     overwrite: bool = ...,
     resume: bool = ...,
@@ -84,6 +87,7 @@ def convert(
     codecs: Any = ...,
     zarr_format: int | None = ...,
     memory: int | str | None = ...,
+    memory_limit: int | str | None = ...,
     scratch: str | os.PathLike[str] | None = ...,
     overwrite: bool = ...,
     resume: bool = ...,
@@ -107,6 +111,7 @@ def convert(
     codecs: Any = None,
     zarr_format: int | None = None,
     memory: int | str | None = None,
+    memory_limit: int | str | None = None,
     scratch: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
     resume: bool = False,
@@ -137,7 +142,7 @@ def convert(
         Within a Zarr target.
     chunks
         As for `penstock.copy`; also for HDF5, where the default is each array's own.
-    shards, codecs, zarr_format, memory, scratch, resume
+    shards, codecs, zarr_format, memory, memory_limit, scratch, resume
         For Zarr, as for `penstock.rechunk`. `shards` is also the number of many files; or
     rows
         Rows of each of many files. By default files have about 64 MiB, and whole chunks.
@@ -188,6 +193,7 @@ def convert(
     (2, 3)
     """
     name, format = _name_of(target)
+    memory = either(memory=memory, memory_limit=memory_limit)
     of_zarr = {"shards": shards, "codecs": codecs, "zarr_format": zarr_format, "memory": memory, "scratch": scratch}
     of_copy = {"resume": resume or None, "dry_run": dry_run or None}
     if is_pattern(target):
@@ -202,7 +208,11 @@ def convert(
         raise InvalidArgumentError("rows are of many files, whose name has a '{}'")
     if not is_one_file(target):
         if options:
-            raise InvalidArgumentError(f"Zarr has no option {next(iter(options))!r}")
+            unknown = next(iter(options))
+            known = (*of_zarr, *of_copy, "chunks", "overwrite", "verify", "progress")
+            close = difflib.get_close_matches(unknown, known, 1)
+            hint = f": did you mean {close[0]!r}?" if close else ""
+            raise InvalidArgumentError(f"Zarr has no option {unknown!r}{hint}")
         if scratch is None:
             of_zarr["scratch"] = folder_of(target)
         if shards is None and isinstance(source, ShardedArray):

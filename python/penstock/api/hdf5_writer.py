@@ -169,9 +169,12 @@ def _write_array(file: Any, path: str, source: Array, shape: tuple[int, ...], ch
                 0 if dtype.kind == "O" else source.dtype.itemsize,
             )
         )
-        lengths = tuple(max(1, min(n, m)) for n, m in zip(lengths, source.shape, strict=True))
         if len(lengths) != source.ndim:
-            raise InvalidArgumentError(f"chunks {lengths} are not for shape {source.shape}", f"array '{source.uri}'")
+            raise InvalidArgumentError(
+                f"chunks {tuple(lengths)} are for {len(lengths)} dimensions, the array has {source.ndim}",
+                f"array '{source.uri}'",
+            )
+        lengths = tuple(max(1, min(n, m)) for n, m in zip(lengths, source.shape, strict=True))
         options = {
             "chunks": lengths,
             "compression": "gzip",

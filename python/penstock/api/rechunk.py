@@ -12,6 +12,7 @@ from penstock.api.written_values import warn_of_place
 from penstock.core.array import Array
 from penstock.core.context import Context
 from penstock.core.group import Group
+from penstock.core.sizes import either
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,7 @@ def rechunk(
     codecs: Any = ...,
     zarr_format: int | None = ...,
     memory: int | str | None = ...,
+    memory_limit: int | str | None = ...,
     scratch: str | os.PathLike[str] | None = ...,
     overwrite: bool = ...,
     resume: bool = ...,
@@ -104,6 +106,7 @@ def rechunk(
     codecs: Any = ...,
     zarr_format: int | None = ...,
     memory: int | str | None = ...,
+    memory_limit: int | str | None = ...,
     scratch: str | os.PathLike[str] | None = ...,
     overwrite: bool = ...,
     resume: bool = ...,
@@ -126,6 +129,7 @@ def rechunk(
     codecs: Any = None,
     zarr_format: int | None = None,
     memory: int | str | None = None,
+    memory_limit: int | str | None = None,
     scratch: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
     resume: bool = False,
@@ -150,8 +154,9 @@ def rechunk(
         As for `penstock.copy`.
     dry_run
         Check all arguments and return the plan; nothing is written.
-    memory
-        For blocks: bytes, or text such as "2GiB"; by default half of the context's memory limit.
+    memory, memory_limit
+        For blocks: bytes, or text such as "2GiB"; by default half of the context's memory limit. Both names mean the
+        same.
     scratch
         A folder for the file, which is as large as the elements of one array; by default the folder of the target, if
         that is a local path.
@@ -191,6 +196,7 @@ def rechunk(
     """
     if scratch is None:
         scratch = folder_of(target)
+    memory = either(memory=memory, memory_limit=memory_limit)
     more = more_options(memory, scratch) | {"decode_once": True, "verify": bool(verify), "overwrite": overwrite}
     more |= {"resume": resume, "durable": durable, "threads": threads, "progress": progress}
     job = CopyJob(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, SupportsFloat
 
 import numpy as np
 import numpy.typing as npt
@@ -55,7 +55,7 @@ class Appender:
         rank = len(array.shape)
         if not -rank <= axis < rank:
             raise OutOfRangeError(f"axis {axis} is out of bounds for array of dimension {rank}")
-        if not 0 <= publish_interval < math.inf:
+        if not isinstance(publish_interval, SupportsFloat) or not 0 <= float(publish_interval) < math.inf:
             raise InvalidArgumentError(f"publish_interval must be a number of seconds, got {publish_interval!r}")
         queue_bytes = 0 if queue is None else check_count(parse_bytes(queue, "queue"), "queue")
         workers = 0 if threads is None else check_count(threads, "threads")

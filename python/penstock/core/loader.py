@@ -14,8 +14,8 @@ from penstock import _core
 from penstock.core import device as _device
 from penstock.core.array import Array
 from penstock.core.convert import as_dtype
-from penstock.core.errors import InvalidArgumentError
-from penstock.core.sizes import check_count, parse_bytes
+from penstock.core.errors import InvalidArgumentError, UnsupportedError
+from penstock.core.sizes import check_count, either, parse_bytes
 from penstock.core.tensor import Tensor
 
 Arrays = Array | Sequence[Array] | Mapping[Any, Array]
@@ -45,6 +45,8 @@ def loader(
     rank: int = 0,
     ranks: int = 1,
     device: str | None = None,
+    sample: Mapping[Any, int | None] | None = None,
+    world_size: int | None = None,
 ) -> Loader:
     """Return an iterable of shuffled batches of crops of arrays, which decodes each chunk once an epoch.
 
@@ -102,6 +104,8 @@ def loader(
         batches are in that device's memory. Chunks are decoded and samples put together on the host, and the copy is
         queued while the caller has an earlier batch; a consumer's stream waits for it, the host does not. The memory
         is used again when a batch is dropped, after the work that has been queued on it.
+    sample, world_size
+        Other names of `crop` and `ranks`.
 
     Returns
     -------
@@ -131,6 +135,8 @@ def loader(
     """
     keys, every = _as_list(arrays)
     names = [_names(array, given) for array, given in zip(every, _names_of_each(dims, keys), strict=True)]
+    crop = either(crop=crop, sample=sample)
+    ranks = ranks if world_size is None else either(ranks=None if ranks == 1 else ranks, world_size=world_size)
     crop = {0: None} if crop is None else dict(crop)
     if not crop:
         raise InvalidArgumentError("crop names no axis: say how much of which axis is a sample")
@@ -363,6 +369,13 @@ def _tensor_of(values: npt.NDArray[Any] | _core._DeviceRead) -> Tensor:
     return Tensor(values) if isinstance(values, np.ndarray) else _device.DeviceTensor(values)
 
 
+def _no_array(given: Any) -> InvalidArgumentError:
+    text = f"arrays must be a penstock.Array, or a sequence or mapping of some, got {type(given).__name__}"
+    if isinstance(given, str | os.PathLike):
+        text += ": penstock.open opens a path"
+    return InvalidArgumentError(text)
+
+
 def _as_list(arrays: Arrays) -> tuple[list[Any], list[Array]]:
     if isinstance(arrays, Array):
         return [None], [arrays._opened()]
@@ -371,9 +384,11 @@ def _as_list(arrays: Arrays) -> tuple[list[Any], list[Array]]:
     elif isinstance(arrays, Sequence):
         keys, every = list(range(len(arrays))), list(arrays)
     else:
-        raise InvalidArgumentError(f"arrays must be a penstock.Array, or a sequence or mapping of some, not {arrays!r}")
-    if not every or not all(isinstance(each, Array) for each in every):
-        raise InvalidArgumentError("arrays must be a penstock.Array, or a sequence or mapping of some")
+        raise _no_array(arrays)
+    given: Any = arrays
+    wrong = [each for each in every if not isinstance(each, Array)]
+    if not every or wrong:
+        raise _no_array(given if isinstance(given, str) or not every else wrong[0])
     return keys, [each._opened() for each in every]
 
 
@@ -447,6 +462,11 @@ def _part(
     fill: Any,
 ) -> tuple[Any, ...]:
     """The engine's options for one array."""
+    if array.dtype.kind in "OT":
+        raise UnsupportedError(
+            f"batches have elements of fixed size, {array.dtype} has none: take its values with `a[...]`",
+            f"array '{array.uri}'",
+        )
     scaled = scale is not None or offset is not None
     made = as_dtype(dtype) if dtype is not None else array.dtype
     if dtype is None and scaled and array.dtype not in (np.float32, np.float64):

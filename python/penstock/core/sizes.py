@@ -41,3 +41,11 @@ def check_count(value: Any, name: str) -> int:
     if number < 1:
         raise InvalidArgumentError(f"{name} must be at least 1, it is {number}")
     return number
+
+
+def either(**given: Any) -> Any:
+    """The value that is given under one of several names of an option, or None."""
+    found = [name for name, value in given.items() if value is not None]
+    if len(found) > 1:
+        raise InvalidArgumentError(f"{' and '.join(found)} are names of one option: give one of them")
+    return given[found[0]] if found else None
