@@ -194,6 +194,21 @@ def test_colours_opacity_and_masks_are_copied_from_tiff_to_tiff(
     assert ps.open(tmp_path / "c.tif").photometric == "minisblack"
 
 
+@pytest.mark.parametrize("bits", [1, 4, 8, 12])
+@pytest.mark.parametrize("photometric", ["miniswhite", "minisblack", "palette"])
+def test_bits_and_their_meaning_are_copied_from_tiff_to_tiff(tmp_path: Path, bits: int, photometric: str) -> None:
+    values = (np.arange(2000).reshape(1, 40, 50) % 2**bits).astype("u2" if bits > 8 else "u1")
+    colours = {"colormap": np.arange(3 * 2**bits).reshape(-1, 3) % 65536} if photometric == "palette" else {}
+    ps.create_array(tmp_path / "a.tif", data=values, bits=bits, photometric=photometric, **colours)
+    made = ps.convert(tmp_path / "a.tif", tmp_path / "b.tif", verify=True)
+    assert (made.photometric, made.tags["BitsPerSample"]) == (photometric, bits)
+    np.testing.assert_array_equal(made.colormap, ps.open(tmp_path / "a.tif").colormap)
+    wide = ps.create_array(tmp_path / "c.tif", data=ps.open(tmp_path / "a.tif"), dtype="u4", photometric="minisblack")
+    assert wide.tags["BitsPerSample"] == 32
+    if bits <= 8 and photometric != "palette":
+        ps.convert(tmp_path / "a.tif", tmp_path / "d.tif", compress="jpeg")
+
+
 def test_a_mask_of_an_image_can_be_left_out(tmp_path: Path) -> None:
     ps.create_array(tmp_path / "a.tif", data=np.ones((1, 8, 8), "u1"), mask=np.eye(8, dtype=bool))
     assert not ps.convert(tmp_path / "a.tif", tmp_path / "b.tif", mask=False).has_mask

@@ -134,10 +134,11 @@ def convert(
         its coordinate system, transform, nodata, scales, offsets, units and names of bands; of a TIFF also with its
         mask, colours, opacity and texts. `.h5`, `.nc` and other names of HDF5 files: an HDF5 file of an array or a
         group, written by h5py, with attributes and, for dimensions that are named, scales as in netCDF-4. In `.nc`
-        files, a variable with the name of a dimension that is not its first one is stored under netCDF's name. `.npy`: one array. A name with one `{}`: many files of one array, with a
-        manifest, as `penstock.save_shards` writes them (`.npy`, `.raw`, ...). Every other name is Zarr: arrays and
-        groups, with attributes and names of dimensions; a TIFF with a georeference, or with scales, becomes a group:
-        `band_data`, its coordinates and its grid mapping `spatial_ref`.
+        files, a variable with the name of a dimension that is not its first one is stored under netCDF's name. `.npy`:
+        one array. A name with one `{}`: many files of one array, with a manifest, as `penstock.save_shards` writes them
+        (`.npy`, `.raw`, ...). Every other name is Zarr: arrays and groups, with attributes and names of dimensions; a
+        TIFF with a georeference, or with scales, becomes a group: `band_data`, its coordinates and its grid mapping
+        `spatial_ref`.
     path
         Within a Zarr target.
     chunks

@@ -117,6 +117,8 @@ def for_tiff(data: Any, options: dict[str, Any], dtype: Any = None) -> tuple[Any
         facts, texts = placed.options_of(data, _group_of(data))
     if dtype is not None or any(options.get(name) for name in ("photometric", "alpha")):
         facts.pop("colormap", None)  # other values or colours are requested
+    if dtype is not None or options.get("compress") == "jpeg":
+        facts.pop("bits", None)
     if options.get("crs") is None and facts.get("crs") is not None:
         facts["crs"] = placed.crs_that_tiffs_hold(facts["crs"], data.uri)
     for name, value in facts.items():

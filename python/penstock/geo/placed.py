@@ -98,10 +98,15 @@ def options_of_image(image: TiffArray) -> tuple[dict[str, Any], dict[str, str]]:
         bands = image.shape[0]
         if image.photometric in ("rgb", "ycbcr") and bands >= 3:
             made["photometric"] = "rgb"
+        elif image.photometric == "miniswhite":
+            made["photometric"] = "miniswhite"
         if bands > 1 and image._meaning.alpha_band() == bands - 1:
             made["alpha"] = True
     if image.colormap is not None and image.shape[0] == 1 and image.dtype.kind == "u":
         made["colormap"] = image.colormap
+    bits = image.tags.get("BitsPerSample")
+    if isinstance(bits, int) and image.dtype.kind == "u" and bits < min(33, 8 * image.dtype.itemsize):
+        made["bits"] = bits
     texts = {name: text for name, text in image.gdal_metadata.items() if name != "AREA_OR_POINT"}
     texts |= {name: image.tags[tag] for name, tag in _TEXTS.items() if isinstance(image.tags.get(tag), str)}
     return {name: value for name, value in made.items() if value is not None}, texts
