@@ -49,6 +49,17 @@ def test_the_page_shows_reads_and_times() -> None:
     assert "| `test_read[x\\|y]` | 4.00 | 1.00 | 4.00 |" in made
 
 
+def test_the_page_names_what_it_lacks() -> None:
+    made = peer_page.page([compared(ZARR, "pipeline", "why")], "")
+    assert "No whole run is recorded yet of: zarr (pipeline, bypass), zarr_benchmarks (bypass), xarray (" in made
+    assert "An empty last column" not in made
+    without = compared(PYFIVE, "engine", "why")
+    without.reads = peer_page.Reads(Counter(), Counter())
+    assert without.proves_nothing
+    assert "An empty last column" in peer_page.page([without], made)
+    assert not compared(PYFIVE, "engine", "why").proves_nothing
+
+
 def test_expected_checksums_of_a_script() -> None:
     script = """
 init_list = [("byte.tif", 1, 4672), ("x.png", 1, 1)]
