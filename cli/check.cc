@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "base/counted.h"
 #include "interrupt.h"
 #include "progress.h"
 #include "run.h"
@@ -50,8 +51,8 @@ class checker {
     std::string verdict = bad_ == 0 ? painted(color::green, "all good")
                                     : painted(color::red, fmt::format("{} of them with faults", bad_));
     if (!unsupported_.empty()) verdict += fmt::format(", {} more not readable by penstock", unsupported_.size());
-    return text_ + fmt::format("{} arrays, {} chunks, {} absent, {} decoded from {}, {}\n", arrays_.size(), cells_,
-                               absent_, bytes_text(static_cast<double>(decoded_)),
+    return text_ + fmt::format("{}, {}, {} absent, {} decoded from {}, {}\n", counted(arrays_.size(), "array"),
+                               counted(cells_, "chunk"), absent_, bytes_text(static_cast<double>(decoded_)),
                                bytes_text(static_cast<double>(encoded_)), verdict);
   }
   json document(const std::string& uri) {
@@ -93,8 +94,8 @@ class checker {
     if (report->failed > report->failures.size()) {
       text_ += fmt::format("... and {} more\n", report->failed - report->failures.size());
     }
-    text_ += fmt::format("{}: {} of {} chunks {}, {} absent, {} decoded from {}\n", a.uri(),
-                         report->failed != 0 ? report->failed : report->cells, report->cells,
+    text_ += fmt::format("{}: {} of {} {}, {} absent, {} decoded from {}\n", a.uri(),
+                         report->failed != 0 ? report->failed : report->cells, counted(report->cells, "chunk"),
                          report->failed != 0 ? painted(color::red, "bad") : painted(color::green, "good"),
                          report->absent, bytes_text(static_cast<double>(report->decoded_bytes)),
                          bytes_text(static_cast<double>(report->encoded_bytes)));

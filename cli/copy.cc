@@ -8,6 +8,7 @@
 
 #include <penstock/copy.h>
 #include <penstock/place.h>
+#include "base/counted.h"
 #include "interrupt.h"
 #include "progress.h"
 #include "run.h"
@@ -162,10 +163,12 @@ int copy_all(const session& speak, const copy_arguments& given) {
                                                {"omitted", std::move(omitted)},
                                                {"steps", std::move(steps)}});
   }
-  std::string text = fmt::format("{}: {} array{}", given.to, report->arrays, report->arrays == 1 ? "" : "s");
-  if (report->groups != 0) text += fmt::format(" in {} group{}", report->groups, report->groups == 1 ? "" : "s");
-  if (report->objects_copied != 0) text += fmt::format(", {} objects copied as they are", report->objects_copied);
-  if (report->objects_written != 0) text += fmt::format(", {} objects encoded anew", report->objects_written);
+  std::string text = fmt::format("{}: {}", given.to, counted(report->arrays, "array"));
+  if (report->groups != 0) text += " in " + counted(report->groups, "group");
+  if (report->objects_copied != 0)
+    text += fmt::format(", {} copied as they are", counted(report->objects_copied, "object"));
+  if (report->objects_written != 0)
+    text += fmt::format(", {} encoded anew", counted(report->objects_written, "object"));
   if (report->objects_skipped != 0) text += fmt::format(", {} already existed", report->objects_skipped);
   return speak.print(text + fmt::format(", {}\n", bytes_text(static_cast<double>(report->bytes))));
 }

@@ -8,6 +8,7 @@
 #include <set>
 
 #include <penstock/variable.h>
+#include "base/counted.h"
 #include "interrupt.h"
 #include "progress.h"
 #include "run.h"
@@ -291,8 +292,8 @@ class comparison {
       }
     }
     if (differing == 0) return {};
-    std::string how =
-        fmt::format("{} of {} elements differ, first at {}: {}", differing, total, to_string(first), first_text);
+    std::string how = fmt::format("{} of {} {}, first at {}: {}", differing, counted(total, "element"),
+                                  differing == 1 ? "differs" : "differ", to_string(first), first_text);
     if (compare.largest() > 0) how += fmt::format("; the largest difference is {:.6g}", compare.largest());
     json::array_t at;
     for (const std::uint64_t each : first) at.emplace_back(each);

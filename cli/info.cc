@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/counted.h"
 #include "dimensions.h"
 #include "run.h"
 #include "tiff_info.h"
@@ -64,11 +65,11 @@ json array_json(const array& a) {
 
 /// The number of elements of a list, or of characters of a text.
 std::string size_text(const json& value) {
-  if (const auto* list = value.as_array()) return fmt::format("{} elements", list->size());
+  if (const auto* list = value.as_array()) return counted(list->size(), "element");
   if (const auto* text = value.as_string()) {
     const auto characters =
         std::count_if(text->begin(), text->end(), [](unsigned char c) { return (c & 0xc0) != 0x80; });
-    return fmt::format("{} characters", characters);
+    return counted(characters, "character");
   }
   return "an object";
 }

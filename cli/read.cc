@@ -8,6 +8,7 @@
 #include <memory>
 
 #include <penstock/variable.h>
+#include "base/counted.h"
 #include "csv.h"
 #include "interrupt.h"
 #include "npy.h"
@@ -49,8 +50,8 @@ result<request_to_read> prepare(const session& speak, const read_arguments& give
   }
   constexpr std::uint64_t kMostAddressed = std::uint64_t{1} << 62;
   if (work.elements > kMostAddressed / item_bytes) {
-    return error(errc::resource_exhausted, fmt::format("{} elements of {} are more than a file can hold", work.elements,
-                                                       work.from.type().name()));
+    return error(errc::resource_exhausted, fmt::format("{} of {} are more than a file can hold",
+                                                       counted(work.elements, "element"), work.from.type().name()));
   }
   work.bytes = work.elements * item_bytes;
   work.options.threads = given.threads;
@@ -77,8 +78,8 @@ result<request_to_read> prepare(const session& speak, const read_arguments& give
 /// Reads and shows the values.
 int print_values(const session& speak, request_to_read& work) {
   if (work.elements > kMostPrinted || work.bytes > kMostPrintedBytes) {
-    return speak.refuse(fmt::format(
-        "{} elements are too many to print; write them to a file with -o out.npy, or select fewer", work.elements));
+    return speak.refuse(fmt::format("{} are too many to print; write them to a file with -o out.npy, or select fewer",
+                                    counted(work.elements, "element")));
   }
   const dtype type = work.from.type();
   std::vector<std::byte> values(work.bytes);
@@ -110,7 +111,8 @@ result<> make_csv(request_to_read& work, Take&& take) {
     PENSTOCK_TRY(work.from.read(piece.which, tensor_view::contiguous(memory.data(), type, piece.shape), options));
     done += memory.size();
     if (elements % columns != 0 && columns > 1) {  // part of a row: only if a single row is divided
-      return error(errc::resource_exhausted, fmt::format("one row of {} elements is too long for CSV", columns));
+      return error(errc::resource_exhausted,
+                   fmt::format("one row of {} is too long for CSV", counted(columns, "element")));
     }
     PENSTOCK_TRY(take(csv_rows(
         type, columns > 1 || work.resolved.shape.size() == 2 ? extents{elements / columns, columns} : extents{elements},
@@ -169,7 +171,8 @@ result<> read_to_stream(int descriptor, bool as_csv, request_to_read& work) {
       memory.reset();
       memory.reset(new (std::nothrow) std::byte[bytes]);
       if (memory == nullptr) {
-        return error(errc::resource_exhausted, fmt::format("no memory for one layer of chunks, {} bytes", bytes));
+        return error(errc::resource_exhausted,
+                     fmt::format("no memory for one layer of chunks, {}", counted(bytes, "byte")));
       }
       capacity = bytes;
     }

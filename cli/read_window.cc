@@ -14,6 +14,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/counted.h"
 #include "driver/shard_endings.h"
 #include "format/tiff/number_text.h"
 #include "npy.h"
@@ -141,7 +142,7 @@ result<> write_tiff(const read_arguments& given, const window_reader& window, ti
   const std::uint64_t item = options.type.item_bytes();
   const std::unique_ptr<std::byte[]> values(new (std::nothrow) std::byte[count * item]);
   if (values == nullptr)
-    return error(errc::resource_exhausted, fmt::format("no memory for a window of {} bytes", count * item));
+    return error(errc::resource_exhausted, fmt::format("no memory for a window of {}", counted(count * item, "byte")));
   PENSTOCK_TRY(window.read(tensor_view::contiguous(values.get(), options.type, window.shape())));
   const std::uint64_t height = options.height, row_bytes = options.bands * options.width * item;
   const std::uint64_t tile = options.tile_height;

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 
+#include "base/counted.h"
 #include "driver/schemes.h"
 #include "interrupt.h"
 #include "run.h"
@@ -194,7 +196,7 @@ json parsed(const std::string& text) {
 }
 
 std::string bytes_text(double bytes) {
-  if (bytes < 1000) return fmt::format("{:.0f} bytes", bytes);
+  if (bytes < 999.5) return counted(std::lround(bytes), "byte");
   const char* const units[] = {"kB", "MB", "GB", "TB", "PB", "EB"};
   int unit = -1;
   do {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include <penstock/shard_writer.h>
+#include "base/counted.h"
 #include "interrupt.h"
 #include "run.h"
 #include "verbs.h"
@@ -36,8 +37,7 @@ int save(const session& speak, const shard_arguments& given) {
     json::array_t names(paths->begin(), paths->end());
     return speak.print_document(json::object_t{{"source", given.from}, {"files", std::move(names)}});
   }
-  return speak.print(
-      fmt::format("{} file{}, the last '{}'\n", paths->size(), paths->size() == 1 ? "" : "s", paths->back()));
+  return speak.print(fmt::format("{}, the last '{}'\n", counted(paths->size(), "file"), paths->back()));
 }
 
 }  // namespace

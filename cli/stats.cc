@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 
+#include "base/counted.h"
 #include "interrupt.h"
 #include "progress.h"
 #include "run.h"
@@ -109,8 +110,8 @@ int report(const session& speak, const stats_arguments& given, const array& a, c
         memory.reset();
         memory.reset(new (std::nothrow) std::byte[bytes]);
         if (memory == nullptr)
-          return speak.fail(
-              error(errc::resource_exhausted, fmt::format("no memory for one layer of chunks, {} bytes", bytes)));
+          return speak.fail(error(errc::resource_exhausted,
+                                  fmt::format("no memory for one layer of chunks, {}", counted(bytes, "byte"))));
         capacity = bytes;
       }
       read_options options;
@@ -146,8 +147,8 @@ int report(const session& speak, const stats_arguments& given, const array& a, c
                             {"std", none || !std::isfinite(found.deviation()) ? json() : json(found.deviation())}};
     return speak.print_document(std::move(document));
   }
-  std::string text = fmt::format("{:<9} {}\n{:<9} {} {}, {} elements\n", "array", a.uri(), "selection", a.type().name(),
-                                 to_string(all.shape), *total);
+  std::string text = fmt::format("{:<9} {}\n{:<9} {} {}, {}\n", "array", a.uri(), "selection", a.type().name(),
+                                 to_string(all.shape), counted(*total, "element"));
   if (found.missing() != 0) text += fmt::format("{:<9} {}\n", "nan", found.missing());
   if (skip) text += fmt::format("{:<9} {}\n", "skipped", found.skipped());
   if (none) return speak.print(text + "no elements to sum up\n");

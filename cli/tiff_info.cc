@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "array/utf8.h"
+#include "base/counted.h"
 #include "cog_rules.h"
 #include "format/tiff/tiff_names.h"
 #include "format/tiff/tiff_values.h"
@@ -284,7 +285,7 @@ void add_section(std::string& to, std::string_view title, const json& section) {
         std::find_if(kSpaced.begin(), kSpaced.end(), [&, &key = name](const auto& each) { return each.first == key; });
     const std::string shown = std::string(spaced == kSpaced.end() ? std::string_view(name) : spaced->second) + ":";
     if (name == "GCPs" && value.as_array() != nullptr) {
-      to += fmt::format("    {:<17} {} points\n", shown, value.as_array()->size());
+      to += fmt::format("    {:<17} {}\n", shown, counted(value.as_array()->size(), "point"));
       continue;
     }
     if (value.as_object() == nullptr) {

@@ -10,8 +10,8 @@ Examples
 array([[200., 208., 216.],
        [220., 228., 236.]])
 >>> print(a.plan())               # what a read would fetch and decode
-plan for 'file:///...data.zarr': 1 of 1 cells
-0 index reads, 1 requests, ...
+plan for 'file:///...data.zarr': 1 of 1 cell
+0 index reads, 1 request, ...
   decode chunk (0, 0) from all, direct
 """
 

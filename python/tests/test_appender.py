@@ -191,7 +191,7 @@ def test_invalid_arguments_and_arrays_raise(tmp_path: Path) -> None:
                 w.append(bad)
         w.append([[1, 2, 3]])
         assert w.rows == 1
-        assert "1 rows" in repr(w)
+        assert "1 row," in repr(w)
     assert a.shape == (5, 3)
 
 

@@ -258,10 +258,10 @@ def test_types_of_variable_length_have_their_codec(kind, zarr_format):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"chunks": (2,)}, r"chunks has 1 dimensions, shape \(12, 5\) has 2"),
+        ({"chunks": (2,)}, r"chunks has 1 dimension, shape \(12, 5\) has 2"),
         ({"chunks": (2, 0)}, r"chunks \(2, 0\) has a length of 0"),
         ({"chunks": (2, 2), "shards": (3, 2)}, r"shards \(3, 2\) are not a multiple of chunks \(2, 2\)"),
-        ({"dimension_names": ["y"]}, "dimension_names has 1 dimensions"),
+        ({"dimension_names": ["y"]}, "dimension_names has 1 dimension,"),
         ({"zarr_format": 4}, "zarr_format must be 2 or 3"),
         ({"zarr_format": 2, "shards": (2, 2), "chunks": (1, 1)}, "shards need zarr_format 3"),
         ({"zarr_format": 2, "dimension_names": ["y", None]}, "names every dimension"),

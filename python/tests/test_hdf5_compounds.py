@@ -243,7 +243,7 @@ def test_rows_are_selections_of_the_dataset(tmp_path: Path) -> None:
         file["g/t"] = table((4,))
     group = ps.open_group(tmp_path / "x.h5", "g/t")
     for selection in [(1, 2), (..., 0, 0), (..., ...)]:
-        with pytest.raises(ps.OutOfRangeError, match="dataset has 1 dimensions"):
+        with pytest.raises(ps.OutOfRangeError, match="dataset has 1 dimension"):
             group[selection]
     with pytest.raises(IndexError):
         group[4]

@@ -242,7 +242,7 @@ def test_rows_of_many_files_by_name(tmp_path: Path) -> None:
     (tmp_path / "_meta.json").write_text(json.dumps({"dtype": "<i4", "rows": rows}))
     assert ps.open_shards(tmp_path / "s_*.raw").shape == (300,)
     (tmp_path / "_meta.json").write_text(json.dumps({"dtype": "<i4", "rows": {**rows, "s_7.raw": 2}}))
-    with pytest.raises(ps.CorruptDataError, match=r"1 of 300 files cannot be read: 's_7\.raw'.*1 rows, .* 2"):
+    with pytest.raises(ps.CorruptDataError, match=r"1 of 300 files cannot be read: 's_7\.raw'.*1 row, .* 2"):
         ps.open_shards(tmp_path / "s_*.raw")
 
 

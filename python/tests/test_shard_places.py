@@ -157,7 +157,7 @@ def test_changed_files_that_fsspec_serves_are_noticed(memory: Any) -> None:
     ps.open_shards(pattern, manifest=cache)
     assert memory.cat_file("/places/cache") == kept
     memory.pipe("/places/s_1.npy", npy_bytes(-VALUES[3:7]))  # of the same size
-    with pytest.raises(ps.ConflictError, match=r"1 files changed since the manifest was saved.*'s_1\.npy'"):
+    with pytest.raises(ps.ConflictError, match=r"1 file changed since the manifest was saved.*'s_1\.npy'"):
         ps.open_shards(manifest)
     np.testing.assert_array_equal(ps.open_shards(pattern, manifest=cache)[3:7], -VALUES[3:7])
     np.testing.assert_array_equal(ps.open_shards(cache)[3:7], -VALUES[3:7])

@@ -9,6 +9,7 @@
 #include "api/read_source.h"
 #include "array/chunk_grid.h"
 #include "base/checked.h"
+#include "base/counted.h"
 #include "codec/codec_chain.h"
 #include "cuda/device_read.h"
 #include "engine/array_state.h"
@@ -207,16 +208,19 @@ result<planned> make_plan(const array_state& state, const resolved_selection& re
 std::string as_text(const array_state& state, const planned& plan, std::size_t max_lines) {
   const planned* const made = &plan;
   const plan_totals& sums = made->totals;
-  std::string out = fmt::format("plan for '{}': {} of {} cells\n", state.uri, made->total_cells, made->grid_cells);
+  std::string out =
+      fmt::format("plan for '{}': {} of {}\n", state.uri, made->total_cells, counted(made->grid_cells, "cell"));
   if (!made->selects.empty()) out += fmt::format("selects {}\n", made->selects);
-  if (!made->complete) out += fmt::format("sums of the first {} cells:\n", sums.cells);
-  out += fmt::format("{} index reads, {} requests", sums.index_requests, sums.requests);
-  if (sums.requests > made->unknown_sizes) out += fmt::format(", {} bytes", sums.fetched_bytes);
-  if (sums.whole_objects != 0) out += fmt::format(", {} of them whole objects", sums.whole_objects);
+  if (!made->complete) out += fmt::format("sums of the first {}:\n", counted(sums.cells, "cell"));
+  out += fmt::format("{}, {}", counted(sums.index_requests, "index read"), counted(sums.requests, "request"));
+  if (sums.requests > made->unknown_sizes) out += ", " + counted(sums.fetched_bytes, "byte");
+  if (sums.whole_objects != 0)
+    out += fmt::format(", {} of them {}", sums.whole_objects,
+                       sums.whole_objects == 1 ? "a whole object" : "whole objects");
   if (made->unknown_sizes != 0) out += fmt::format(" ({} of unknown size)", made->unknown_sizes);
-  if (sums.checks != 0) out += fmt::format(", {} version checks", sums.checks);
+  if (sums.checks != 0) out += ", " + counted(sums.checks, "version check");
   out +=
-      fmt::format("\n{} cells decode directly, {} scatter, {} are filled\n", sums.direct, sums.scattered, sums.filled);
+      fmt::format("\ncells: {} decoded directly, {} scattered, {} filled\n", sums.direct, sums.scattered, sums.filled);
   out += fmt::format("codecs: {}\n\n", state.codecs_text);
   out += made->text;
   const auto lines = static_cast<std::uint64_t>(std::count(made->text.begin(), made->text.end(), '\n'));

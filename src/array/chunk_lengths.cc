@@ -9,6 +9,7 @@
 
 #include <penstock/extend/json.h>
 #include "base/checked.h"
+#include "base/counted.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -146,8 +147,9 @@ result<std::vector<std::int64_t>> chunk_lengths::lengths_for(const extents& shap
   if (for_all_) return std::vector<std::int64_t>(shape.size(), lengths_[0]);
   if (!by_name_) {
     if (lengths_.size() != shape.size()) {
-      return error(errc::invalid_argument, fmt::format("{} ({}) are for {} dimensions, the array has {}", option_,
-                                                       fmt::join(lengths_, ", "), lengths_.size(), shape.size()));
+      return error(errc::invalid_argument,
+                   fmt::format("{} ({}) are for {}, the array has {}", option_, fmt::join(lengths_, ", "),
+                               counted(lengths_.size(), "dimension"), shape.size()));
     }
     return lengths_;
   }

@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "base/checked.h"
+#include "base/counted.h"
 #include "driver/complaints.h"
 #include "driver/for_each_file.h"
 #include "driver/shard_table.h"
@@ -91,20 +92,22 @@ result<scanned> scan_raw(const store& from, const std::string& key, const raw_op
       if (!checked_mul(row_bytes, length, row_bytes)) return error(errc::invalid_argument, "row_shape is too large");
     if (out.size < how.offset)
       return error(errc::corrupt_data,
-                   fmt::format("the file has {} bytes, its items begin at {}", out.size, how.offset));
+                   fmt::format("the file has {}, its items begin at {}", counted(out.size, "byte"), how.offset));
     const std::uint64_t bytes = out.size - how.offset;
     if (row_bytes == 0 ? bytes != 0 || !rows : bytes % row_bytes != 0)
-      return error(errc::corrupt_data, fmt::format("{} bytes are not a whole number of rows of {}", bytes, row_bytes));
+      return error(errc::corrupt_data, fmt::format("a length of {} is not a whole number of rows of {}",
+                                                   counted(bytes, "byte"), row_bytes));
     for (std::size_t d = 0; d < axis; ++d) out.shape.push_back(row[d]);
     out.shape.push_back(row_bytes == 0 ? *rows : bytes / row_bytes);
     for (std::size_t d = axis; d < row.size(); ++d) out.shape.push_back(row[d]);
   }
   if (rows && *rows != out.shape[axis])
     return error(errc::corrupt_data,
-                 fmt::format("the file has {} rows, it is said to have {}", out.shape[axis], *rows));
+                 fmt::format("the file has {}, it is said to have {}", counted(out.shape[axis], "row"), *rows));
   PENSTOCK_ASSIGN(const std::uint64_t end, end_of(out, item_bytes));
   if (out.size != byte_range::kAll && out.size != end)
-    return error(errc::corrupt_data, fmt::format("the file has {} bytes, its shape needs {}", out.size, end));
+    return error(errc::corrupt_data,
+                 fmt::format("the file has {}, its shape needs {}", counted(out.size, "byte"), end));
   return out;
 }
 
@@ -151,7 +154,7 @@ result<std::size_t> place_of_axis(std::int64_t axis, std::size_t rank) {
   const auto dimensions = static_cast<std::int64_t>(rank);
   if (axis < -dimensions || axis >= dimensions)
     return error(errc::invalid_argument,
-                 fmt::format("axis {} is out of range for files with {} dimensions", axis, rank));
+                 fmt::format("axis {} is out of range for files with {}", axis, counted(rank, "dimension")));
   return static_cast<std::size_t>(axis < 0 ? axis + dimensions : axis);
 }
 
@@ -222,7 +225,8 @@ result<shard_table> scan_shards(const store& from, std::vector<std::string> keys
   }
   if (options.raw && !options.raw->rows.empty() && options.raw->rows.size() != keys.size())
     return error(errc::invalid_argument,
-                 fmt::format("{} lengths are given for {} files", options.raw->rows.size(), keys.size()));
+                 fmt::format("one length is needed for each file: got {} for {}",
+                             counted(options.raw->rows.size(), "length"), counted(keys.size(), "file")));
   const auto scan = [&](std::size_t i) {
     if (!options.raw && head != nullptr)
       return scan_npy(from, keys[i], blocking_read{head->bytes, head->seen, head->object_size});
@@ -282,7 +286,7 @@ result<shard_table> scan_shards(const store& from, std::vector<std::string> keys
     const scanned& each = *found[i];
     PENSTOCK_ASSIGN(const std::uint64_t end, end_of(each, item_bytes));
     if (each.size != byte_range::kAll && each.size < end)
-      shorter.add(keys[i], fmt::format("has {} bytes, its header needs {}", each.size, end));
+      shorter.add(keys[i], fmt::format("has {}, its header needs {}", counted(each.size, "byte"), end));
     out.parts.push_back({std::move(keys[i]), alone ? 1 : each.shape[out.axis], each.offset, each.seen});
   }
   if (shorter.any()) return shorter.make(errc::corrupt_data, "are cut off", found.size());

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/counted.h"
 #include "driver/check_create.h"
 #include "driver/new_type.h"
 #include "driver/node_files.h"
@@ -142,7 +143,8 @@ result<> set_v2_codecs(const create_options& options, zarr_metadata& out) {
 
 result<> check_rank(std::string_view name, std::size_t rank, const extents& shape) {
   if (rank == shape.size()) return {};
-  return wrong(fmt::format("{} has {} dimensions, shape {} has {}", name, rank, to_string(shape), shape.size()));
+  return wrong(
+      fmt::format("{} has {}, shape {} has {}", name, counted(rank, "dimension"), to_string(shape), shape.size()));
 }
 
 result<> set_lengths(std::string_view name, const std::vector<std::vector<std::uint64_t>>& lengths,
@@ -197,7 +199,7 @@ result<> set_grid(const create_options& options, zarr_metadata& out, extents& ch
 result<> set_fill(const create_options& options, zarr_metadata& out) {
   if (!options.fill_value.empty()) {
     if (out.type.variable_length() || options.fill_value.size() != out.type.item_bytes()) {
-      return wrong(fmt::format("fill_value has {} bytes, an item of {} has {}", options.fill_value.size(),
+      return wrong(fmt::format("fill_value has {}, an item of {} has {}", counted(options.fill_value.size(), "byte"),
                                out.type.name(), out.type.item_bytes()));
     }
     out.fill_value = options.fill_value;

@@ -4,6 +4,7 @@
 
 #include <iterator>
 
+#include "base/counted.h"
 #include "codec/codec_chain.h"
 
 namespace penstock::inline v0 {
@@ -37,21 +38,20 @@ void append_text(std::string& out, const read_plan& plan, std::span<const source
     --lines_left;
     out.append(text).push_back('\n');
   };
-  const auto cells = [](std::uint32_t count) { return fmt::format("{} cell{}", count, count == 1 ? "" : "s"); };
   for (const fetch_op& op : plan.fetches) {
     if (lines_left == 0) return;
     const std::string& key = plan.objects[op.object].key;
     const std::string range = (op.range.whole() ? "" : "bytes ") + to_string(op.range);
     switch (op.what) {
       case request::data:
-        line(fmt::format("fetch '{}', {}: {}{}", key, range, cells(op.decode_count),
+        line(fmt::format("fetch '{}', {}: {}{}", key, range, counted(op.decode_count, "cell"),
                          op.in_place ? ", straight into the result" : ""));
         break;
       case request::object:
-        line(fmt::format("fetch '{}', {}: {}, by the index in it", key, range, cells(op.decode_count)));
+        line(fmt::format("fetch '{}', {}: {}, by the index in it", key, range, counted(op.decode_count, "cell")));
         break;
       case request::check:
-        line(fmt::format("check '{}' is unchanged: {}", key, cells(op.fill_count)));
+        line(fmt::format("check '{}' is unchanged: {}", key, counted(op.fill_count, "cell")));
         break;
       case request::none:
         break;

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/checked.h"
+#include "base/counted.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -250,8 +251,8 @@ result<rechunk_plan> plan_rechunk(const rechunk_request& what) {
   if (!checked_add(read.bytes(), write.bytes(), needed) || !checked_mul(needed, 2, needed)) needed = ~std::uint64_t{0};
   if (needed > memory)
     return error(errc::invalid_argument,
-                 fmt::format("{} bytes of memory are too few: a chunk of {} bytes and an object of {} need {}", memory,
-                             read.bytes(), write.bytes(), needed));
+                 fmt::format("{} of memory is too little: a chunk of {} and an object of {} need {}",
+                             counted(memory, "byte"), counted(read.bytes(), "byte"), write.bytes(), needed));
 
   // Without a file, if some order leaves few enough blocks incomplete.
   block_shape small_read = read, small_write = write;
@@ -310,18 +311,19 @@ std::string to_string(const rechunk_plan& plan, std::uint64_t item_bytes) {
       bytes *= length;
       lengths += fmt::format("{}{}", d == 0 ? "" : " x ", length);
     }
-    return fmt::format("{} blocks of {} ({})", of.cells(), lengths.empty() ? "one element" : lengths, mib(bytes));
+    return fmt::format("{} of {} ({})", counted(of.cells(), "block"), lengths.empty() ? "one element" : lengths,
+                       mib(bytes));
   };
   std::string out;
   switch (plan.way) {
     case rechunk_way::direct:
-      out = fmt::format("one pass: {} are read and written", blocks(plan.reads));
+      out = fmt::format("one pass: reads and writes {}", blocks(plan.reads));
       break;
     case rechunk_way::gathered:
-      out = fmt::format("one pass: {} are read, and put into {}", blocks(plan.reads), blocks(plan.writes));
+      out = fmt::format("one pass: reads {} into {}", blocks(plan.reads), blocks(plan.writes));
       break;
     case rechunk_way::spilled:
-      out = fmt::format("two passes: {} are read into a file of {}, then {} are written", blocks(plan.reads),
+      out = fmt::format("two passes: reads {} into a file of {}, then writes {}", blocks(plan.reads),
                         mib(plan.file_bytes), blocks(plan.writes));
       break;
   }

@@ -51,7 +51,7 @@ class RechunkPlan:
     >>> plan.memory_bytes <= 1 << 30, plan.scratch_bytes
     (True, 0)
     >>> print(plan)
-    one pass: 1 blocks of 20 x 40 x 40 (0.2 MiB) are read and written; ...
+    one pass: reads and writes 1 block of 20 x 40 x 40 (0.2 MiB); ...
     """
 
     steps: tuple[RechunkStep, ...]

@@ -15,7 +15,7 @@ from penstock.core import device as _device
 from penstock.core.data_types import cast, with_buffer
 from penstock.core.errors import InvalidArgumentError, OutOfRangeError
 from penstock.core.job import close_at_exit
-from penstock.core.sizes import check_count, parse_bytes
+from penstock.core.sizes import check_count, counted, parse_bytes
 from penstock.core.tensor import as_host
 
 if TYPE_CHECKING:
@@ -142,8 +142,8 @@ class Appender:
         self.close()
 
     def __repr__(self) -> str:
-        state = "closed" if self.closed else f"{self.held} rows held"
-        return f"<penstock.Appender of '{self._array.uri}', {self.rows} rows, {state}>"
+        state = "closed" if self.closed else f"{counted(self.held, 'row')} held"
+        return f"<penstock.Appender of '{self._array.uri}', {counted(self.rows, 'row')}, {state}>"
 
 
 def rows_of(value: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:

@@ -520,7 +520,7 @@ class Array(Reads, Writes, _core.Array):
         (10, 10, 100.0)
         >>> print(a.plan(np.s_[0]))
         plan for 'file:///...a.zarr': 1 of 10 cells
-        0 index reads, 1 requests, ... bytes, 1 of them whole objects
+        0 index reads, 1 request, ... bytes, 1 of them a whole object
         ...
           decode chunk (0, 0) from all, scatter
         """

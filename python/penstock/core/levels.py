@@ -6,6 +6,7 @@ from penstock import _core
 from penstock.core.array import Array
 from penstock.core.errors import InvalidArgumentError, NotFoundError
 from penstock.core.group import Group
+from penstock.core.sizes import counted
 
 
 def level_of(group: Group, number: int) -> Array:
@@ -22,14 +23,17 @@ def level_of(group: Group, number: int) -> Array:
         raise InvalidArgumentError(f"level must not be negative, got {number}")
     levels = _core._levels_of(group)
     if number >= len(levels):
-        raise NotFoundError(f"level {number}: the group's attributes name {len(levels)} levels", f"group '{group.uri}'")
+        raise NotFoundError(
+            f"level {number}: the group's attributes name {counted(len(levels), 'level')}", f"group '{group.uri}'"
+        )
     found = group[levels[number][0]]
     if isinstance(found, Array):
         return found
     inside = [member for _, member in found.members() if isinstance(member, Array)]
     if len(inside) != 1:
         raise InvalidArgumentError(
-            f"level {number} is a group of {len(inside)} arrays: open one of them by its path", f"group '{found.uri}'"
+            f"level {number} is a group of {counted(len(inside), 'array')}: open one of them by its path",
+            f"group '{found.uri}'",
         )
     return inside[0]
 

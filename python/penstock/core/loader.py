@@ -15,7 +15,7 @@ from penstock.core import device as _device
 from penstock.core.array import Array
 from penstock.core.convert import as_dtype
 from penstock.core.errors import InvalidArgumentError, UnsupportedError
-from penstock.core.sizes import check_count, either, parse_bytes
+from penstock.core.sizes import check_count, counted, either, parse_bytes
 from penstock.core.tensor import Tensor
 
 Arrays = Array | Sequence[Array] | Mapping[Any, Array]
@@ -359,7 +359,7 @@ class Loader:
     def __repr__(self) -> str:
         rank = "" if self.ranks == 1 else f", rank {self.rank} of {self.ranks}"
         size = self._shape.batch_size
-        return f"<penstock.Loader: {self._samples} samples in batches of {size}, epoch {self.epoch}{rank}>"
+        return f"<penstock.Loader: {counted(self._samples, 'sample')} in batches of {size}, epoch {self.epoch}{rank}>"
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_made": None, "_iteration": None}
@@ -411,7 +411,7 @@ def _names(array: Array, given: Sequence[str] | None) -> list[str | None]:
         return list(array.dimension_names or [])
     if isinstance(given, str) or len(given) != array.ndim:
         raise InvalidArgumentError(
-            f"dims: {given!r} are not the names of {array.ndim} dimensions", f"array '{array.uri}'"
+            f"dims: {given!r} are not the names of {counted(array.ndim, 'dimension')}", f"array '{array.uri}'"
         )
     return list(given)
 

@@ -1,4 +1,4 @@
-"""Sizes in bytes, as numbers or as text."""
+"""Sizes in bytes, as numbers or as text, and counts in texts."""
 
 from __future__ import annotations
 
@@ -49,3 +49,8 @@ def either(**given: Any) -> Any:
     if len(found) > 1:
         raise InvalidArgumentError(f"{' and '.join(found)} are names of one option: give one of them")
     return given[found[0]] if found else None
+
+
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """`count` with its noun: `1 chunk`, `0 chunks`, `3 axes`. `plural` is the noun with an s if it is empty."""
+    return f"{count} {noun if count == 1 else plural or noun + 's'}"

@@ -8,6 +8,7 @@ from penstock.core.array import Array
 from penstock.core.device import is_device
 from penstock.core.device_stream import DeviceStream
 from penstock.core.errors import InvalidArgumentError
+from penstock.core.sizes import counted
 from penstock.core.tile_stream import Stream
 
 
@@ -87,6 +88,7 @@ def _tile_shape(array: Array, tile: str | tuple[int, ...] | None) -> tuple[int, 
         return array.shards
     if isinstance(tile, str) or len(tile) != array.ndim or any(each < 1 for each in tile):
         raise InvalidArgumentError(
-            f"tile must be 'shard', 'chunk' or a size above 0 for each of {array.ndim} dimensions, it is {tile!r}",
+            f"tile must be 'shard', 'chunk' or a size above 0 for each of {counted(array.ndim, 'dimension')}, "
+            f"it is {tile!r}",
         )
     return tuple(int(each) for each in tile)

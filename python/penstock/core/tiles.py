@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import SupportsIndex
 
 from penstock.core.errors import InvalidArgumentError
+from penstock.core.sizes import counted
 
 
 def tiles(
@@ -54,7 +55,9 @@ def tiles(
     if min(lengths) < 0:
         raise InvalidArgumentError(f"no array has the shape {tuple(lengths)}")
     if not -len(lengths) <= axis < len(lengths):
-        raise InvalidArgumentError(f"axis {axis} is out of range for an array with {len(lengths)} dimensions")
+        raise InvalidArgumentError(
+            f"axis {axis} is out of range for an array with {counted(len(lengths), 'dimension')}"
+        )
     if count < 1 or each < 1:
         raise InvalidArgumentError(f"processors and over_decompose are at least 1, not {count} and {each}")
     axis %= len(lengths)

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.core.errors import CorruptDataError, InvalidArgumentError, UnsupportedError
+from penstock.core.sizes import counted
 
 _LIMITS = {"reversible": None, "fixed_rate": "rate", "fixed_precision": "precision", "fixed_accuracy": "tolerance"}
 
@@ -35,7 +36,7 @@ def make_stage(settings: dict[str, Any], dtype: np.dtype[Any] | None, shape: tup
     except ImportError:
         return None
     if dtype is None or shape is None or len(shape) > 4 or _Items.named(dtype) is None:
-        raise UnsupportedError(f"codec 'zfp' does not take {dtype} of {len(shape or ())} dimensions")
+        raise UnsupportedError(f"codec 'zfp' does not take {dtype} of {counted(len(shape or ()), 'dimension')}")
     mode = settings.get("mode")
     if mode not in _LIMITS:
         return None

@@ -20,6 +20,7 @@ from penstock.core.array import Array
 from penstock.core.context import Context, current_context
 from penstock.core.errors import InvalidArgumentError, OutOfRangeError, UnsupportedError
 from penstock.core.progress import Shares, callback_of
+from penstock.core.sizes import counted
 from penstock.core.writing import as_value
 from penstock.geo.new_system import system_of
 from penstock.geo.tiff_options import TiffOptions
@@ -195,7 +196,7 @@ class TiffWriter:
         keys = list(selection) if isinstance(selection, tuple) else [selection]
         given = sum(key is not Ellipsis for key in keys)
         if given > self.ndim or sum(key is Ellipsis for key in keys) > 1:
-            raise InvalidArgumentError(f"{selection!r} has more than {self.ndim} dimensions")
+            raise InvalidArgumentError(f"{selection!r} has more than {counted(self.ndim, 'dimension')}")
         at = next((i for i, key in enumerate(keys) if key is Ellipsis), len(keys))
         keys[at : at + 1] = [slice(None)] * (self.ndim - given)
         ranges = [_range(key, length) for key, length in zip(keys, self.shape, strict=True)]
@@ -486,7 +487,7 @@ def _meanings_of(bands: int, how: TiffOptions) -> list[tuple[Any, ...]]:
     given = {"description": how.descriptions, "unittype": how.units, "scale": how.scales, "offset": how.offsets}
     for role, values in given.items():
         if values is not None and (isinstance(values, str) or not hasattr(values, "__len__") or len(values) != bands):
-            raise InvalidArgumentError(f"{role}: one for each of {bands} bands is needed, not {values!r}")
+            raise InvalidArgumentError(f"{role}: one for each of {counted(bands, 'band')} is needed, not {values!r}")
     if all(values is None for values in given.values()):
         return []
     kinds = (str, str, float, float)

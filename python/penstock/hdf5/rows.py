@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from penstock.core.array import Array
 from penstock.core.errors import OutOfRangeError
+from penstock.core.sizes import counted
 
 if TYPE_CHECKING:
     from penstock.core.job import Job
@@ -97,7 +98,9 @@ def _expanded(selection: Any, ndim: int) -> tuple[Any, ...]:
     ellipses = [i for i, each in enumerate(parts) if each is Ellipsis]
     given = len(parts) - len(ellipses)
     if len(ellipses) > 1 or given > ndim:
-        raise OutOfRangeError(f"the selection has {given} indices, the dataset has {ndim} dimensions")
+        raise OutOfRangeError(
+            f"the selection has {counted(given, 'index', 'indices')}, the dataset has {counted(ndim, 'dimension')}"
+        )
     at = ellipses[0] if ellipses else given
     return (*parts[:at], *[slice(None)] * (ndim - given), *parts[at + 1 :])
 

@@ -18,6 +18,7 @@ from penstock.core.array import Array
 from penstock.core.batches import Arrays, CropReader, Sample, batches
 from penstock.core.errors import InvalidArgumentError, UnsupportedError
 from penstock.core.loader import loader
+from penstock.core.sizes import counted
 from penstock.core.tensor import Tensor
 
 __all__ = ["Batches", "Crops", "Loader", "Rows", "as_tensor", "load"]
@@ -420,7 +421,7 @@ def load(source: Any, mesh: Any, placements: Sequence[Any], *, threads: int | No
             raise InvalidArgumentError(f"{each} is of no dimension of an array with {array.ndim}")
         dims.append(None if dim is None else dim % array.ndim)
     if len(dims) != mesh.ndim:
-        raise InvalidArgumentError(f"{len(dims)} placements for a mesh of {mesh.ndim} dimensions")
+        raise InvalidArgumentError(f"{counted(len(dims), 'placement')} for a mesh of {counted(mesh.ndim, 'dimension')}")
     coordinates = mesh.get_coordinate()
     if coordinates is None:
         raise InvalidArgumentError("this rank is not of the mesh")

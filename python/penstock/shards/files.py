@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from penstock import _core
 from penstock.core.context import current_context
 from penstock.core.errors import CorruptDataError, Error, InvalidArgumentError
+from penstock.core.sizes import counted
 
 _NAMED = 5
 # They usually wait for storage, so as many threads are used as a context has requests in flight.
@@ -69,7 +70,7 @@ def describe_all(names: Sequence[str], looks: Sequence[Callable[[], Made]], thre
     first = failures[0][1]
     kind = type(first) if isinstance(first, Error) else CorruptDataError
     texts = [f"'{name}': {failure.message if isinstance(failure, Error) else failure}" for name, failure in failures]
-    raise kind(complain(f"{len(failures)} of {len(found)} files cannot be read", texts)) from first
+    raise kind(complain(f"{len(failures)} of {counted(len(found), 'file')} cannot be read", texts)) from first
 
 
 def refuse_others(names: Sequence[str], shapes: Sequence[tuple[int, ...]], types: Sequence[Any], axis: int) -> None:
@@ -79,7 +80,7 @@ def refuse_others(names: Sequence[str], shapes: Sequence[tuple[int, ...]], types
         raise InvalidArgumentError(complain("scalars have no axis to join along", scalars))
     rank = len(shapes[0])
     if not -rank <= axis < rank:
-        raise InvalidArgumentError(f"axis {axis} is out of range for arrays with {rank} dimensions")
+        raise InvalidArgumentError(f"axis {axis} is out of range for arrays with {counted(rank, 'dimension')}")
     axis %= rank
 
     def around(which: int) -> tuple[Any, ...]:

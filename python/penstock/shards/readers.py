@@ -17,6 +17,7 @@ from penstock import _core
 from penstock.core.array import Array
 from penstock.core.context import Context, current_context
 from penstock.core.errors import ConflictError, Error, InvalidArgumentError, StorageError, UnsupportedError
+from penstock.core.sizes import counted
 from penstock.shards.files import complain, describe_all, refuse_others, side_by_side
 from penstock.target import portable as _portable
 
@@ -242,7 +243,7 @@ def join_readers(paths: list[str], metadata: Metadata, reader: Reader, axis: int
     found = describe_all(paths, [partial(look, path) for path in paths])
     bad = [each for each in found if isinstance(each, str)]
     if bad:
-        raise InvalidArgumentError(complain(f"{len(bad)} of {len(found)} files cannot be described", bad))
+        raise InvalidArgumentError(complain(f"{len(bad)} of {counted(len(found), 'file')} cannot be described", bad))
     return join_parts([each for each in found if isinstance(each, _Part)], 0, context)
 
 
@@ -257,7 +258,7 @@ def join_arrays(arrays: list[Any], axis: int, context: Context) -> JoinedArray:
     first = {id(each): i for i, each in reversed(list(enumerate(arrays)))}
     twice = [f"'{each.uri}'" for i, each in enumerate(arrays) if first[id(each)] != i]
     if twice:
-        raise InvalidArgumentError(complain(f"{len(twice)} of {len(arrays)} arrays are given twice", twice))
+        raise InvalidArgumentError(complain(f"arrays that are given twice: {len(twice)} of {len(arrays)}", twice))
     return join_parts([_ArrayPart(each) for each in arrays], axis, context)
 
 

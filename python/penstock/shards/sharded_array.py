@@ -13,6 +13,7 @@ from penstock import _core
 from penstock.core.array import Array
 from penstock.core.context import Context, current_context
 from penstock.core.errors import ConflictError, InvalidArgumentError
+from penstock.core.sizes import counted
 from penstock.shards import arrays as _array_shards
 from penstock.shards.files import complain, side_by_side
 from penstock.shards.names import write_named
@@ -157,7 +158,7 @@ def open_saved(
     context = current_context() if context is None else context
     made = _from_manifest(root, saved, context, storage_options, missing)
     if changed := changed_stamps(saved, made, root, storage_options, missing == "fill"):
-        what = f"{len(changed)} files changed since the manifest was saved: save it again"
+        what = f"{counted(len(changed), 'file')} changed since the manifest was saved: save it again"
         raise ConflictError(complain(what, changed))
     check_axis(axis, _core.shard_axis(made), len(made.shape), made.uri)
     return made

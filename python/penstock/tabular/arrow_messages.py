@@ -9,6 +9,7 @@ import struct
 from typing import Any
 
 from penstock.core.errors import CorruptDataError, UnsupportedError
+from penstock.core.sizes import counted
 
 _MAGIC = b"ARROW1"
 _CONTINUES = b"\xff\xff\xff\xff"
@@ -65,7 +66,7 @@ def _rows(message: bytes) -> int:
         raise struct.error("no record batch")
     rows = header.number(0, "<q")
     if rows < 0:
-        raise struct.error(f"a batch of {rows} rows")
+        raise struct.error(f"a batch of {counted(rows, 'row')}")
     return rows
 
 

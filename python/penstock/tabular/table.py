@@ -21,6 +21,7 @@ from penstock.core.errors import (
     NotFoundError,
     UnsupportedError,
 )
+from penstock.core.sizes import counted
 from penstock.references.objects import Described, Object, pack_table
 from penstock.tabular.arrow_messages import batches_of_stream, is_big_endian, rows_of_file
 from penstock.target.adapters import ObjectAdapter
@@ -187,7 +188,9 @@ class ParquetBatches(Batches):
         wanted = min(cursor.rows, self.rows[which] - cursor.next * cursor.rows)
         made = next(cursor.batches, None)
         if made is None or len(made) != wanted:
-            raise CorruptDataError(f"row group {which} has {0 if made is None else len(made)} rows of {wanted}")
+            raise CorruptDataError(
+                f"row group {which} has {counted(0 if made is None else len(made), 'row')} of {wanted}"
+            )
         return made
 
 
@@ -202,7 +205,9 @@ class ArrowFileBatches(Batches):
         self.schema = file.schema
         self.rows = rows_of_file(opened)
         if len(self.rows) != file.num_record_batches:
-            raise CorruptDataError(f"{len(self.rows)} batches in a footer of {file.num_record_batches}")
+            raise CorruptDataError(
+                f"{counted(len(self.rows), 'batch', 'batches')} in a footer of {file.num_record_batches}"
+            )
 
     def _open(self, columns: list[str]) -> Any:
         import pyarrow.ipc as ipc
@@ -330,7 +335,7 @@ class BatchStore(Store):
         """The columns next to each other; one that needs no conversion is a view of Arrow's memory."""
         for column in columns:
             if len(column) != rows:
-                raise CorruptDataError(f"row group {which} has {len(column)} rows, the file says {rows}")
+                raise CorruptDataError(f"row group {which} has {counted(len(column), 'row')}, the file says {rows}")
         chunks = [column.chunks if hasattr(column, "chunks") else [column] for column in columns]
         if not self.joined and len(chunks[0]) == 1:
             return np.ascontiguousarray(self._one(chunks[0][0], self.columns[0], which).astype(self.dtype, copy=False))
@@ -373,7 +378,8 @@ class BatchStore(Store):
 
     def _check_nulls(self, array: Any, of: Column, which: int) -> None:
         if array.null_count and self.nulls is None:
-            text = f"column '{of.name}' has {array.null_count} nulls in row group {which}; nulls= says what they become"
+            nulls = counted(array.null_count, "null")
+            text = f"column '{of.name}' has {nulls} in row group {which}; nulls= says what they become"
             raise InvalidArgumentError(text)
 
 

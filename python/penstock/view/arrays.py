@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.core import registry
 from penstock.core.errors import Error
+from penstock.core.sizes import counted
 from penstock.view.facts import grid_lengths, object_count, stored_bytes, stored_bytes_at_hand
 from penstock.view.grid import grid_svg
 from penstock.view.markup import attributes_html, facts_table, page, value_text
-from penstock.view.sizes import bytes_text, clipped, plural
+from penstock.view.sizes import bytes_text, clipped
 
 if TYPE_CHECKING:
     from penstock.core.array import Array
@@ -45,14 +46,14 @@ def array_rows(array: Array) -> list[tuple[str, str]]:
         ("shape", shape_text(array)),
     ]
     count = array.nchunks
-    many = plural(count, "chunk")
+    many = counted(count, "chunk")
     if not array._is_regular:
         many = f"{many} of several lengths, at most {array.chunks}"
         rows.append(("chunks", many))
     else:
         rows.append(("chunks", f"{array.chunks}, {many}"))
     if array.shards is not None:
-        rows.append(("shards", f"{array.shards}, {plural(object_count(array), 'shard')}"))
+        rows.append(("shards", f"{array.shards}, {counted(object_count(array), 'shard')}"))
     rows.append(("in memory", bytes_text(array.nbytes)))
     rows.append(("stored", _stored_text(array)))
     rows.append(("codecs", clipped(array._codecs_text, 300)))

@@ -12,9 +12,10 @@ from typing import Any
 from penstock import _core
 from penstock.core.context import Context, current_context
 from penstock.core.errors import InvalidArgumentError
+from penstock.core.sizes import counted
 from penstock.view import markup
 from penstock.view import timeline as _timeline
-from penstock.view.sizes import bytes_text, plural
+from penstock.view.sizes import bytes_text
 
 # The rows of the table: a name, the engine's stages in it, and the ceiling for comparison.
 _ROWS = (
@@ -186,9 +187,9 @@ class Profile:
             )
         report = self.report
         lines.append(
-            f"{plural(report['reads'], 'read')}, {plural(report['writes'], 'write')}, "
-            f"{plural(report['store_requests'], 'request')}, {plural(report['store_bytes'], 'byte')} read, "
-            f"{plural(report['workers'], 'worker')}"
+            f"{counted(report['reads'], 'read')}, {counted(report['writes'], 'write')}, "
+            f"{counted(report['store_requests'], 'request')}, {counted(report['store_bytes'], 'byte')} read, "
+            f"{counted(report['workers'], 'worker')}"
         )
         if any(event["worker"] >= _timeline.FIRST_STREAM for event in report["events"]):
             lines += _of_devices(report)
@@ -231,7 +232,9 @@ class Profile:
     def __repr__(self) -> str:
         if not self.report:
             return "<penstock.Profile not ended>"
-        return f"<penstock.Profile of {plural(self.report['reads'], 'read')}, {plural(self.report['writes'], 'write')}>"
+        return (
+            f"<penstock.Profile of {counted(self.report['reads'], 'read')}, {counted(self.report['writes'], 'write')}>"
+        )
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         """For IPython in a terminal: the table."""
@@ -260,9 +263,9 @@ class Profile:
             lines.append(f"<tr><td>{html.escape(row['name'])}</td>{cells}{bar}</tr>")
         report = self.report
         title = (
-            f"{plural(report['reads'], 'read')}, {plural(report['writes'], 'write')}, "
-            f"{plural(report['store_requests'], 'request')}, {bytes_text(report['store_bytes'])} read, "
-            f"{plural(report['workers'], 'worker')}"
+            f"{counted(report['reads'], 'read')}, {counted(report['writes'], 'write')}, "
+            f"{counted(report['store_requests'], 'request')}, {bytes_text(report['store_bytes'])} read, "
+            f"{counted(report['workers'], 'worker')}"
         )
         table = f"<table class='facts'><tr>{titles}</tr>{''.join(lines)}</table>"
         return markup.page("penstock.Profile", title, table)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from penstock.core.sizes import counted
+
 
 def bytes_text(count: float) -> str:
     """`1.61 GB`, `512 bytes`: decimal units, three digits, as the command line shows them."""
     if count < 1000:
-        return f"{count:.0f} bytes"
+        return counted(round(count), "byte")
     units = iter(("kB", "MB", "GB", "TB", "PB", "EB"))
     unit = next(units)
     count /= 1000
@@ -25,8 +27,3 @@ def clipped(text: str, most: int) -> str:
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
-
-
-def plural(count: int, name: str) -> str:
-    """1 read, 2 reads."""
-    return f"{count} {name}{'' if count == 1 else 's'}"

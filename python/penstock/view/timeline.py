@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.core.errors import UnsupportedError
-from penstock.view.sizes import plural
+from penstock.core.sizes import counted
 
 _COLOURS = {
     "plan": "#8a8f98",
@@ -52,12 +52,12 @@ def html(report: dict[str, Any], table: str) -> str:
     workers = sorted({e["worker"] for e in events})
     stages = [name for name in _COLOURS if any(e["what"] == name for e in events)]
     legend = "".join(f'<span class="key"><i style="background:{_COLOURS[s]}"></i>{s}</span>' for s in stages)
-    note = f"Hover over a box for its bytes. {len(events)} events"
+    note = f"Hover over a box for its bytes. {counted(len(events), 'event')}"
     note += f", neighbours merged to {len(shown)} boxes." if len(shown) < len(events) else "."
     if report["dropped_events"]:
         note += f" {report['dropped_events']} later events were dropped."
-    summary = f"{plural(report['reads'], 'read')}, {plural(report['writes'], 'write')}, "
-    summary += f"{plural(report['workers'], 'worker')}, "
+    summary = f"{counted(report['reads'], 'read')}, {counted(report['writes'], 'write')}, "
+    summary += f"{counted(report['workers'], 'worker')}, "
     summary += f"{(last - first) / 1e6:.3f} ms."
     return _PAGE.format(
         summary=summary,

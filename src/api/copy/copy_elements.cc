@@ -14,6 +14,7 @@
 #include "api/copy/copy_blocks.h"
 #include "array/packed_fields.h"
 #include "base/checked.h"
+#include "base/counted.h"
 #include "driver/check_create.h"
 #include "driver/metadata_edit.h"
 #include "driver/missing_value.h"
@@ -143,8 +144,8 @@ result<create_options> options_for(const array_copy& what) {
   PENSTOCK_ASSIGN(out.type, without_gaps(state.type));
   const auto check_rank = [&](const char* name, const extents& given) -> result<> {
     if (given.size() == state.shape.size()) return {};
-    return error(errc::invalid_argument, fmt::format("{} {} are for {} dimensions, the array has {}", name,
-                                                     to_string(given), given.size(), state.shape.size()));
+    return error(errc::invalid_argument, fmt::format("{} {} are for {}, the array has {}", name, to_string(given),
+                                                     counted(given.size(), "dimension"), state.shape.size()));
   };
   // Other formats have chunks of one row, or of the whole array.
   const bool is_zarr = state.format == "zarr2" || state.format == "zarr3";
@@ -278,9 +279,9 @@ result<rechunk_plan> plan_for(const array_copy& what, const extents& object, blo
   const bool lacks_file = plan.ok() && plan->way == rechunk_way::spilled && !has_file;
   if (lacks_file && has_rule)
     return error(errc::invalid_argument,
-                 fmt::format("{} bytes of memory are too few to decode each chunk once without a scratch folder, for a "
-                             "file of {} bytes",
-                             memory, plan->file_bytes));
+                 fmt::format("{} of memory is too little to decode each chunk once without a scratch folder, for a "
+                             "file of {}",
+                             counted(memory, "byte"), counted(plan->file_bytes, "byte")));
   if (!plan.ok() || lacks_file) return plan_pieces(from, object, workers, memory, use);
   return plan;
 }

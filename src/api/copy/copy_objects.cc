@@ -7,6 +7,7 @@
 
 #include "api/copy/array_copy.h"
 #include "api/copy/copy_pieces.h"
+#include "base/counted.h"
 #include "driver/zarr_nodes.h"
 #include "engine/array_state.h"
 #include "engine/blocking_read.h"
@@ -43,7 +44,8 @@ result<std::vector<stored_object>> all_objects(const array_state& state) {
   const std::uint64_t count = state.layout->write_grid().cells();
   if (count > kMost) {
     return error(errc::unsupported,
-                 fmt::format("the source's store cannot list its keys, and {} objects are too many to ask for", count));
+                 fmt::format("the source's store cannot list its keys, and {} are too many to ask for",
+                             counted(count, "object")));
   }
   std::vector<stored_object> out(static_cast<std::size_t>(count));
   for (std::uint64_t i = 0; i < count; ++i) state.layout->key(i, out[static_cast<std::size_t>(i)].key);

@@ -31,6 +31,7 @@ from legate.core import get_legate_runtime
 from penstock.api.shard_writer import MANIFEST, ShardWriter
 from penstock.api.shards import open_shards
 from penstock.core.errors import Error, InvalidArgumentError, NotFoundError
+from penstock.core.sizes import counted
 from penstock.core.tiles import tiles
 from penstock.interop.legate.load import load, processors, this_rank, whole_files
 
@@ -112,7 +113,7 @@ def write(given: argparse.Namespace) -> int:
     rows = row_counts(shape[0], given.num_shards, given.uniform, given.seed)
     if _is_first():
         if removed := _clean(given.shard_dir):
-            print(f"removed {removed} files of an earlier run")
+            print(f"removed {counted(removed, 'file')} of an earlier run")
         os.makedirs(given.shard_dir, exist_ok=True)
         inner = math.prod(shape[1:])
         meta = {"seed": given.seed, "num_shards": len(rows), "shape": list(shape), "dtype": dtype.str}
@@ -129,7 +130,8 @@ def write(given: argparse.Namespace) -> int:
                     made[at:stop] = expected(numbers, given.seed, dtype).reshape(-1, *shape[1:])
                 writer.write(made)
                 start += count
-        print(f"wrote {len(rows)} shards of {min(rows)} to {max(rows)} rows, {shape} {dtype}, to {given.shard_dir}")
+        lengths = f"{counted(len(rows), 'shard')} of {min(rows)} to {counted(max(rows), 'row')}"
+        print(f"wrote {lengths}, {shape} {dtype}, to {given.shard_dir}")
     _fence()
     return 0
 
@@ -145,7 +147,7 @@ def read(given: argparse.Namespace) -> int:
     rows = cut[0][0].stop
     one_each = whole_files(array, 0, rows) is not None and given.fast_path
     _say(f"{array.shape} {array.dtype}, {array.nbytes / 2**20:.1f} MiB, on {count} of {target.name}")
-    _say(f"{len(cut)} tiles of {rows} rows{', each of them one file' if one_each else ''}")
+    _say(f"{counted(len(cut), 'tile')} of {counted(rows, 'row')}{', each of them one file' if one_each else ''}")
     begin = time.perf_counter()
     loaded = load(array, over_decompose=given.over_decompose, fast_path=given.fast_path)
     taken = time.perf_counter() - begin
@@ -171,7 +173,7 @@ def read(given: argparse.Namespace) -> int:
 def clean(given: argparse.Namespace) -> int:
     """Run the verb `clean`: remove what `write` wrote, and nothing else."""
     if _is_first():
-        print(f"removed {_clean(given.shard_dir)} files from {given.shard_dir}")
+        print(f"removed {counted(_clean(given.shard_dir), 'file')} from {given.shard_dir}")
     _fence()
     return 0
 

@@ -29,6 +29,7 @@ from penstock import _core
 from penstock.api.open import open_array
 from penstock.core.array import Array
 from penstock.core.errors import Error, InvalidArgumentError, StorageError, UnsupportedError
+from penstock.core.sizes import counted
 from penstock.core.tiles import tiles
 from penstock.shards.sharded_array import ShardedArray, root_of
 
@@ -169,7 +170,7 @@ def load(
         raise UnsupportedError(f"cuPyNumeric has no elements of type {array.dtype}", f"array '{array.uri}'")
     native = array.dtype.newbyteorder("=")
     if not -array.ndim <= axis < max(1, array.ndim):
-        raise InvalidArgumentError(f"axis {axis} is out of range for an array with {array.ndim} dimensions")
+        raise InvalidArgumentError(f"axis {axis} is out of range for an array with {counted(array.ndim, 'dimension')}")
     if not array.shape:
         return cupynumeric.array(array[...], dtype=native)
     if array.size == 0:

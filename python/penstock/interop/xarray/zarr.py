@@ -23,6 +23,7 @@ from penstock import _core
 from penstock.core.array import Array
 from penstock.core.errors import CorruptDataError, InvalidArgumentError, NotFoundError, UnsupportedError
 from penstock.core.group import Group
+from penstock.core.sizes import counted
 from penstock.hdf5.file import is_compound, storage_of
 from penstock.hdf5.group import Hdf5Group
 from penstock.interop.xarray.encoding import codecs_of
@@ -128,7 +129,7 @@ class ZarrGroup(AbstractDataStore):
         if names is None or len(names) != len(array.shape):
             where = "`dimension_names`" if array.format == "zarr3" else f"attribute `{DIMENSIONS}` or NCZarr metadata"
             raise NotFoundError(
-                f"array '{array.uri}' has no name for each of its {len(array.shape)} dimensions ({where}): "
+                f"array '{array.uri}' has no name for each of its {counted(len(array.shape), 'dimension')} ({where}): "
                 "xarray cannot show it; drop_variables does not help, ps.open reads it",
             )
         return tuple(names), attributes

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from penstock import _core
 from penstock.core.errors import Error
+from penstock.core.sizes import counted
 
 
 class Program:
@@ -105,7 +106,9 @@ def compile_program(codecs: tuple[Any, ...], spec: Any) -> Program:
     except (TypeError, ValueError, NotImplementedError) as error:
         return Program(None, dtype, f"its metadata cannot be written as JSON: {error}")
     if core.item_bytes != dtype.itemsize:
-        return Program(None, dtype, f"NumPy's {dtype} takes {dtype.itemsize} bytes, the engine's {core.item_bytes}")
+        return Program(
+            None, dtype, f"NumPy's {dtype} takes {counted(dtype.itemsize, 'byte')}, the engine's {core.item_bytes}"
+        )
     program = Program(core, dtype, "")
     order = chunk_order(codecs)
     if order not in (None, "morton"):
