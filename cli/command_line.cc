@@ -1,18 +1,24 @@
 #include "command_line.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <sstream>
 #include <string_view>
 #include <utility>
 
-#include "suggest.h"
+#include "base/nearest_word.h"
 
 namespace penstock::inline v0::cli {
 
 void command::required(const char* name, std::string& value, const char* what) {
   app_->add_option(name, value, what)->required();
+}
+
+void command::required(const char* name, std::string& value, std::vector<std::string> one_of, const char* what) {
+  permit(app_->add_option(name, value, what)->required(), std::move(one_of));
 }
 
 void command::option(const char* name, std::string& value, const char* what) { app_->add_option(name, value, what); }
@@ -30,11 +36,22 @@ void command::option(const char* name, std::vector<std::string>& values, int cou
 }
 
 void command::option(const char* name, std::string& value, std::vector<std::string> one_of, const char* what) {
-  app_->add_option(name, value, what)->check(CLI::IsMember(std::move(one_of)));
+  permit(app_->add_option(name, value, what), std::move(one_of));
 }
 
 void command::option(const char* name, int& value, std::vector<int> one_of, const char* what) {
-  app_->add_option(name, value, what)->check(CLI::IsMember(std::move(one_of)));
+  std::vector<std::string> texts;
+  for (const int each : one_of) texts.push_back(fmt::format("{}", each));
+  permit(app_->add_option(name, value, what), std::move(texts));
+}
+
+void command::permit(CLI::Option* option, std::vector<std::string> one_of) {
+  const auto check = [one_of](const std::string& given) {
+    if (std::find(one_of.begin(), one_of.end(), given) != one_of.end()) return std::string();
+    return fmt::format("'{}' is not one of {}{}", given, fmt::join(one_of, ", "), suggestion(given, one_of));
+  };
+  option->check(check, fmt::format("{{{}}}", fmt::join(one_of, ",")));
+  (*values_)[option] = std::move(one_of);
 }
 
 void command::threads(unsigned& value, const char* what) {
@@ -87,7 +104,7 @@ command_line::command_line(const char* examples)
 command_line::~command_line() = default;
 
 command command_line::add(const char* name, const char* what, bool opens) {
-  command made(app_->add_subcommand(name, what), &as_json_, &chosen_);
+  command made(app_->add_subcommand(name, what), &as_json_, &chosen_, &values_);
   if (opens) made.storage(storage_);
   return made;
 }
@@ -99,6 +116,7 @@ std::vector<verb_description> command_line::describe() const {
     for (const CLI::Option* each : verb->get_options()) {
       if (each->get_positional()) continue;
       verb_description::option option{{}, each->get_description(), each->get_items_expected_max() > 0, {}};
+      if (const auto found = values_.find(each); found != values_.end()) option.values = found->second;
       for (const std::string& name : each->get_snames()) option.names.push_back("-" + name);
       for (const std::string& name : each->get_lnames()) option.names.push_back("--" + name);
       made.options.push_back(std::move(option));

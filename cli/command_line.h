@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,12 +11,16 @@
 
 namespace CLI {
 class App;
-}
+class Option;
+}  // namespace CLI
 
 namespace penstock::inline v0::cli {
 
 /// The action of a parsed command line; returns the exit status.
 using action = std::function<int(const session&)>;
+
+/// The values of the options that take no others.
+using permitted_values = std::map<const CLI::Option*, std::vector<std::string>>;
 
 /// One verb, its arguments and options. Parsing sets the values; the action owns them.
 ///
@@ -23,6 +28,7 @@ using action = std::function<int(const session&)>;
 class command {
  public:
   void required(const char* name, std::string& value, const char* what);
+  void required(const char* name, std::string& value, std::vector<std::string> one_of, const char* what);
   void option(const char* name, std::string& value, const char* what);
   void option(const char* name, std::size_t& value, const char* what);  ///< default value, which the help shows
   void option(const char* name, double& value, const char* what);       ///< at least 0
@@ -38,11 +44,14 @@ class command {
 
  private:
   friend class command_line;
-  command(CLI::App* app, bool* as_json, action* chosen) : app_(app), as_json_(as_json), chosen_(chosen) {}
+  command(CLI::App* app, bool* as_json, action* chosen, permitted_values* values)
+      : app_(app), as_json_(as_json), chosen_(chosen), values_(values) {}
   void storage(storage_flags& flags);
+  void permit(CLI::Option* option, std::vector<std::string> one_of);
   CLI::App* app_;
   bool* as_json_;
   action* chosen_;
+  permitted_values* values_;
 };
 
 /// A verb for completion scripts.
@@ -77,6 +86,7 @@ class command_line {
   bool as_json_ = false;
   storage_flags storage_;
   action chosen_;
+  permitted_values values_;
 };
 
 }  // namespace penstock::inline v0::cli

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "command_line.h"
 #include "verbs.h"
@@ -21,12 +22,25 @@ std::string all_names(const verb_description& verb) {
   return out;
 }
 
+/// Lines of a `case` over the command and the option before the word: `head:--format) values='text csv' ;;`.
+std::string value_cases(const verb_description& verb, std::string_view form) {
+  std::string out;
+  for (const auto& option : verb.options) {
+    if (option.values.empty()) continue;
+    for (const std::string& name : option.names)
+      out += fmt::format(fmt::runtime(form), fmt::arg("verb", verb.name), fmt::arg("name", name),
+                         fmt::arg("values", fmt::join(option.values, " ")));
+  }
+  return out;
+}
+
 std::string bash_script(const std::vector<verb_description>& verbs) {
-  std::string names, cases;
+  std::string names, cases, values;
   for (const verb_description& verb : verbs) {
     names += (names.empty() ? "" : " ") + verb.name;
     if (verb.name == "completion") continue;
     cases += fmt::format("    {}) options={} ;;\n", verb.name, shell_word(all_names(verb)));
+    values += value_cases(verb, "    {verb}:{name}) COMPREPLY=($(compgen -W '{values}' -- \"$word\")); return ;;\n");
   }
   return R"sh(# penstock completion for bash: eval "$(penstock completion bash)"
 _penstock() {
@@ -41,6 +55,9 @@ _penstock() {
     completion) COMPREPLY=($(compgen -W 'bash zsh fish' -- "$word")); return ;;
 )sh" + cases +
          R"sh(  esac
+  case "${COMP_WORDS[1]}:${COMP_WORDS[COMP_CWORD-1]}" in
+)sh" + values +
+         R"sh(  esac
   case "$word" in
     -*) COMPREPLY=($(compgen -W "$options" -- "$word")) ;;
     *) COMPREPLY=($(compgen -f -- "$word")) ;;
@@ -51,13 +68,14 @@ complete -o filenames -F _penstock penstock
 }
 
 std::string zsh_script(const std::vector<verb_description>& verbs) {
-  std::string names, cases;
+  std::string names, cases, values;
   for (const verb_description& verb : verbs) {
     std::string text;  // a colon ends the name
     for (const char each : verb.what) text += each == ':' ? std::string("\\:") : std::string(1, each);
     names += fmt::format("    {}\n", shell_word(verb.name + ":" + text));
     if (verb.name == "completion") continue;
     cases += fmt::format("    {}) options=({}) ;;\n", verb.name, all_names(verb));
+    values += value_cases(verb, "    {verb}:{name}) compadd {values}; return ;;\n");
   }
   return R"sh(#compdef penstock
 # penstock completion for zsh: penstock completion zsh > a file _penstock in $fpath, or eval it after compinit
@@ -73,6 +91,9 @@ _penstock() {
   case "${words[2]}" in
     completion) compadd bash zsh fish; return ;;
 )sh" + cases +
+         R"sh(  esac
+  case "${words[2]}:${words[CURRENT-1]}" in
+)sh" + values +
          R"sh(  esac
   if [[ "${words[CURRENT]}" == -* ]]; then
     compadd -- $options
@@ -103,7 +124,11 @@ std::string fish_script(const std::vector<verb_description>& verbs) {
       out += fmt::format("complete -c penstock -n '__fish_seen_subcommand_from {}'", verb.name);
       for (const std::string& name : option.names)
         out += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
-      out += fmt::format("{} -d {}\n", option.takes_value ? " -r" : "", quoted_for_fish(option.what));
+      if (!option.values.empty())
+        out += fmt::format(" -x -a {}", quoted_for_fish(fmt::format("{}", fmt::join(option.values, " "))));
+      else if (option.takes_value)
+        out += " -r";
+      out += fmt::format(" -d {}\n", quoted_for_fish(option.what));
     }
   }
   return out + "complete -c penstock -n '__fish_seen_subcommand_from completion' -f -a 'bash zsh fish'\n";
@@ -114,16 +139,14 @@ std::string fish_script(const std::vector<verb_description>& verbs) {
 void add_completion(command_line& line) {
   auto shell = std::make_shared<std::string>();
   command verb = line.add("completion", "Print a script that completes commands and options in a shell", false);
-  verb.required("SHELL", *shell, "bash, zsh or fish");
+  verb.required("SHELL", *shell, {"bash", "zsh", "fish"}, "The shell that is to read the script");
   verb.footer(
       "Examples:\n  eval \"$(penstock completion bash)\"\n  penstock completion zsh > ~/.zfunc/_penstock\n"
       "  penstock completion fish | source");
   verb.runs([shell, &line](const session& speak) {
     const std::vector<verb_description> verbs = line.describe();
     if (*shell == "bash") return speak.print(bash_script(verbs));
-    if (*shell == "zsh") return speak.print(zsh_script(verbs));
-    if (*shell == "fish") return speak.print(fish_script(verbs));
-    return speak.refuse(fmt::format("the shell must be bash, zsh or fish, got '{}'", *shell));
+    return speak.print(*shell == "zsh" ? zsh_script(verbs) : fish_script(verbs));
   });
 }
 

@@ -6,8 +6,8 @@
 #include <penstock/open.h>
 #include <penstock/place.h>
 #include "array/chunk_grid.h"
+#include "base/nearest_word.h"
 #include "engine/array_state.h"
-#include "suggest.h"
 #include "verbs.h"
 
 namespace penstock::inline v0::cli {

@@ -29,10 +29,12 @@ constexpr const char* kExamples = R"(Examples:
 
 Exit status: 0 done, 1 failed, 2 wrong usage.)";
 
-/// Whether `read` writes a PNG, which the Python package does; like `takes` in `penstock/cli/read.py`.
+/// Whether `read` or `head` writes a PNG, which the Python package does; like `takes` in `penstock/cli/read.py`.
 bool makes_picture(std::span<const char* const> arguments) {
   bool to_picture = false;
   std::string_view before;
+  const auto asks_for_help = [](std::string_view each) { return each == "--help" || each == "-h"; };
+  if (std::any_of(arguments.begin(), arguments.end(), asks_for_help)) return false;
   for (const std::string_view each : arguments) {
     if (each == "--format=png" || (before == "--format" && each == "png")) return true;
     if (each.substr(0, each.find('=')) == "--format") to_picture = false;
@@ -55,7 +57,7 @@ int run_verb(int argc, const char* const* argv, const opener& others, bool with_
   for (int i = 1; i < argc; ++i) speak.as_json = speak.as_json || std::string_view(argv[i]) == "--json";
   const std::string_view verb = argc > 1 ? argv[1] : "";
   if (verb == "demo" || verb == "convert" || verb == "doctor" || (verb == "bench" && with_bench) ||
-      (verb == "read" && makes_picture(std::span(argv, argv + argc)))) {
+      ((verb == "read" || verb == "head") && makes_picture(std::span(argv, argv + argc)))) {
     // Within Python these verbs were handled before: Python must not start itself repeatedly.
     if (others) return speak.refuse(fmt::format("'penstock {}' does not take these arguments", verb));
     return run_in_python(speak, argc, argv);

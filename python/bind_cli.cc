@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/nearest_word.h"
 #include "bind.h"
 #include "cli/run.h"
 
@@ -167,6 +168,16 @@ void bind_cli(nb::module_& m) {
         return out;
       },
       "The flags of the program for remote storage: (flag, storage option, whether it takes no value).");
+  m.def(
+      "nearest_word",
+      [](nb::handle typed, nb::list among) {
+        static constexpr const char* kAny = "surrogatepass";  // text of Python that has no UTF-8 is compared, too
+        const auto text = [](nb::handle of) { return text_from(of.attr("encode")("utf-8", kAny)); };
+        std::vector<std::string> names;
+        for (const nb::handle each : among) names.push_back(text(each));
+        return to_str(nearest_word(text(typed), names), kAny);
+      },
+      nb::arg("typed"), nb::arg("among"), "The word of `among` that is closest to `typed`, or \"\" if none is close.");
   m.def("cli_main", run_cli, nb::arg("argv"), nb::arg("open") = nb::none(), nb::arg("with_bench") = true,
         nb::arg("name_system") = nb::none(),
         "Run the command line program with these arguments (bytes; the first is its name); returns its exit status. "

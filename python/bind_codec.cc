@@ -2,9 +2,11 @@
 
 #include <cstring>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/buffer.h"
+#include "base/nearest_word.h"
 #include "bind_items.h"
 #include "codec/byte_codecs.h"
 #include "codec/codec_chain.h"
@@ -185,7 +187,12 @@ class factory_codecs final : public codec_provider {
       const std::string configuration = config.configuration.is_null() ? "{}" : config.configuration.dump();
       const nb::object adapter = nb::handle(factory_.get())(to_str(config.name), to_str(configuration), type, shape);
       if (adapter.is_none()) {
-        return error{errc::unsupported, "no codec '" + config.name + "', neither here nor in numcodecs or zarr-python"};
+        error failure(errc::unsupported,
+                      "no codec '" + config.name + "', neither here nor in numcodecs or zarr-python");
+        const std::string_view prefix = "numcodecs.";
+        const std::string_view typed = config.name;
+        return with_suggestion(std::move(failure), typed.starts_with(prefix) ? typed.substr(prefix.size()) : typed,
+                               codec_names());
       }
       stage_type output = stage_type::bytes_of(input.type, kUnbounded, false);
       std::uint64_t bytes = kUnbounded;

@@ -1,7 +1,7 @@
 """The command line program: `penstock`, or `python -m penstock`.
 
-The verbs are the C++ program's; `convert`, `doctor`, `demo`, `bench`, the check of tables and the `read` of a window or
-to an image are Python.
+The verbs are the C++ program's; `convert`, `doctor`, `demo`, `bench`, the check of tables, the `read` of a window or to
+an image, and `head` as a picture are Python.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from penstock import _core
 from penstock.api.open import open
 from penstock.api.shards import open_shards
-from penstock.cli import bench, convert, doctor
+from penstock.cli import bench, convert, doctor, head
 from penstock.cli import check as check_table
 from penstock.cli import read as read_window
 from penstock.core.array import Array
@@ -44,6 +44,8 @@ def main() -> int:
         return convert.main(sys.argv[2:])
     if verb == "read" and read_window.takes(sys.argv[2:]):
         return read_window.main(sys.argv[2:])
+    if verb == "head" and head.takes(sys.argv[2:]):
+        return head.main(sys.argv[2:])
     if verb == "check" and check_table.takes(sys.argv[2:]):
         return check_table.main(sys.argv[2:])
 

@@ -1317,6 +1317,9 @@ def plan_window(image: Array | UnpackedImage, options: dict[str, Any]) -> Window
 def storage_flags() -> list[tuple[str, str, bool]]:
     """The flags of the program for remote storage: (flag, storage option, whether it takes no value)."""
 
+def nearest_word(typed: str, among: list[str]) -> str:
+    """The word of `among` that is closest to `typed`, or "" if none is close."""
+
 def cli_main(
     argv: list[bytes],
     open: Callable[[str, int, str], Array | Group] | None = None,

@@ -6,8 +6,10 @@ import json
 import os
 import pty
 import re
+import struct
 import subprocess
 import sys
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -134,7 +136,7 @@ def test_the_first_difference_is_named(group: Path, tmp_path: Path, run: Run):
     assert found["differences"][0]["position"] == [3, 4, 5]
     assert found["differences"][0]["largest"] == pytest.approx(1, rel=1e-4)
     within = run("diff", group / "t2m", tmp_path / "h.zarr" / "t2m", "--values", "--atol", "1.1")
-    assert "1 of 24000 elements differ, first at (19, 29, 39)" in within[1]
+    assert "1 of 24000 elements differs, first at (19, 29, 39)" in within[1]
     assert run("diff", group, tmp_path / "none")[0] == 2
     assert run("diff", group / "t2m", group)[0] == 1
 
@@ -178,17 +180,115 @@ def test_mistyped_words_are_suggested(group: Path, run: Run):
     assert "did you mean" not in run("info", group / "precipitation")[2]
 
 
+def test_mistyped_values_are_suggested(group: Path, tmp_path: Path, run: Run):
+    new = tmp_path / "new.zarr"
+    typed = [
+        (("copy", group / "t2m", new, "--codec", "zsdt"), 1, "zstd"),
+        (("rechunk", group / "t2m", new, "--codec", "gzpi:3"), 1, "gzip"),
+        (("copy", group / "t2m", new, "--chunks", "tt=2,x=3"), 1, "t"),
+        (("head", group / "t2m", "--format", "nyp"), 2, "npy"),
+        (("head", group / "t2m", "--format", "pgn"), 2, "png"),
+        (("ls", group, "--format", "csvv"), 2, "csv"),
+        (("read", group / "t2m", "--resampling", "neares"), 2, "nearest"),
+        (("completion", "bahs"), 2, "bash"),
+        (("convert", group, tmp_path / "a.h5", "--verfy"), 2, "--verify"),
+        (("convert", group, tmp_path / "new", "--codec", "lz44"), 1, "lz4"),
+        (("doctor", "--jsno"), 2, "--json"),
+        (("read", group / "t2m", "-o", "a.png", "--resampling", "bilinaer"), 2, "bilinear"),
+    ]
+    for words, status, meant in typed:
+        found, out, err = run(*words)
+        assert (found, out) == (status, ""), (words, err)
+        assert f"did you mean '{meant}'?" in err, (words, err)
+    assert not new.exists()
+    assert "did you mean" not in run("copy", group / "t2m", new, "--codec", "jpeg")[2]
+
+
+def test_one_of_something_is_singular(tmp_path: Path, run: Run):
+    ps.save(tmp_path / "a.zarr", np.arange(3, dtype="u1"))
+    ps.create_group(tmp_path / "g.zarr").create_array("a", data=np.uint8(1))
+    texts = [
+        run("plan", tmp_path / "a.zarr")[1],
+        run("check", tmp_path / "a.zarr")[1],
+        run("stats", tmp_path / "a.zarr", ":1")[1],
+        run("copy", tmp_path / "g.zarr", tmp_path / "b.zarr")[1],
+        run("shard", tmp_path / "a.zarr", tmp_path / "x_{}.npy", "--shards", "1")[1],
+        run("copy", tmp_path / "a.zarr", tmp_path / "c.zarr", "--chunks", "1,1")[2],
+    ]
+    for text in texts:
+        assert text
+        assert not re.search(
+            r"\b1 (?!x)[a-z ]*?(bytes|chunks|cells|elements|objects|arrays|groups|files|reads|requests)\b", text
+        ), text
+    assert "1 cell" in texts[0]
+    assert "1 request" in texts[0]
+
+
+def test_head_writes_npy_and_png(group: Path, tmp_path: Path):
+    def written(*words: str | Path) -> subprocess.CompletedProcess[bytes]:
+        command = [sys.executable, "-m", "penstock", "head", *map(str, words)]
+        return subprocess.run(command, capture_output=True, timeout=60)
+
+    done = written(group / "t2m", "-n", "7", "--format", "npy")
+    assert done.returncode == 0, done.stderr
+    (tmp_path / "a.npy").write_bytes(done.stdout)
+    assert np.array_equal(np.load(tmp_path / "a.npy"), VALUES[0, :7, :7])
+    done = written(group / "deep" / "é", "--format", "npy")
+    (tmp_path / "a.npy").write_bytes(done.stdout)
+    assert np.load(tmp_path / "a.npy") == 5
+    pixels = np.arange(12 * 15, dtype="u1").reshape(1, 12, 15)
+    ps.save(tmp_path / "a.tif", pixels)
+    for array, shape in ((tmp_path / "a.tif", (9, 9)), (group / "t2m", (9, 9)), (group / "deep" / "é", (1, 1))):
+        done = written(array, "-n", "9", "--format=png")
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.startswith(b"\x89PNG")
+        assert struct.unpack(">II", done.stdout[16:24]) == shape[::-1]
+    lines = np.frombuffer(
+        zlib.decompress(png_data(written(tmp_path / "a.tif", "-n", "9", "--format=png").stdout)), "u1"
+    )
+    assert np.array_equal(np.cumsum(lines.reshape(9, 10)[:, 1:], axis=0, dtype="u1"), pixels[0, :9, :9])
+    for words, status in (
+        ((group / "names", "--format", "npy"), 1),
+        ((group / "names", "--format", "png"), 1),
+        ((group, "--format", "png"), 1),
+        ((group / "t2m", "--format", "png", "-n", "0"), 2),
+        ((group / "t2m", "--format", "npy", "--json"), 2),
+        ((group / "t2m", "--format", "png", "--json"), 2),
+    ):
+        assert written(*words).returncode == status, words
+    assert b"npy" in written(group / "t2m", "--format", "png", "--help").stdout
+
+
+def png_data(content: bytes) -> bytes:
+    """The compressed pixels of a PNG."""
+    found, at = b"", 8
+    while at < len(content):
+        (size,) = struct.unpack(">I", content[at : at + 4])
+        if content[at + 4 : at + 8] == b"IDAT":
+            found += content[at + 8 : at + 8 + size]
+        at += 12 + size
+    return found
+
+
 def test_completion_is_a_script(run: Run):
     script = run("completion", "bash")[1]
     words = 'COMP_WORDS=(penstock {}); COMP_CWORD={}; _penstock; echo "${{COMPREPLY[@]}}"\n'
     done = subprocess.run(
-        ["bash", "-c", script + words.format("che", 1) + words.format("diff --rt", 2) + words.format("ls --an", 2)],
+        [
+            "bash",
+            "-c",
+            script
+            + words.format("che", 1)
+            + words.format("diff --rt", 2)
+            + words.format("ls --an", 2)
+            + words.format("head --format p", 3),
+        ],
         capture_output=True,
         text=True,
         timeout=30,
         check=True,
     )
-    assert done.stdout.split() == ["check", "--rtol", "--anon"]
+    assert done.stdout.split() == ["check", "--rtol", "--anon", "png"]
     for shell in ("zsh", "fish"):
         text = run("completion", shell)[1]
         assert "rechunk" in text

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/nearest_word.h"
 #include "codec/byte_codecs.h"
 #include "codec/filters/array_stages.h"
+#include "codec/unknown_codec.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -79,14 +81,18 @@ constexpr entry kCodecs[] = {
 
 constexpr std::string_view kNumcodecs = "numcodecs.";
 
+std::string_view without_prefix(std::string_view name) noexcept {
+  if (name.starts_with(kNumcodecs)) name.remove_prefix(kNumcodecs.size());
+  return name;
+}
+
 const entry* find(std::string_view name) noexcept {
   for (const entry& known : kCodecs) {
     if (known.name == name) return &known;
   }
-  if (name.substr(0, kNumcodecs.size()) != kNumcodecs) return nullptr;
-  name.remove_prefix(kNumcodecs.size());
+  if (!name.starts_with(kNumcodecs)) return nullptr;
   for (const entry& known : kCodecs) {
-    if (known.name == name) return &known;
+    if (known.name == without_prefix(name)) return &known;
   }
   return nullptr;
 }
@@ -117,8 +123,7 @@ result<compiled_codec> make_codec(const codec_config& config, const stage_type& 
   const entry* const known = find(config.name);
   if (known == nullptr) {
     if (options.external != nullptr) return options.external->make(config, input);
-    return error{errc::unsupported,
-                 fmt::format("no codec '{}'; there are {}", config.name, fmt::join(codec_names(), ", "))};
+    return unknown_codec(config.name);
   }
   result<compiled_codec> made = make_known(*known, config, input, options);
   if (made.ok() || made.error().code() != errc::unsupported || options.external == nullptr) return made;
@@ -146,6 +151,13 @@ result<codec_config> codec_of_v2(const json& value) {
   }
   made.configuration = json(std::move(rest));
   return made;
+}
+
+error unknown_codec(std::string_view name) {
+  const std::vector<std::string> names = codec_names();
+  return with_suggestion(
+      error{errc::unsupported, fmt::format("no codec '{:.80}'; there are {}", name, fmt::join(names, ", "))},
+      without_prefix(name), names);
 }
 
 std::vector<std::string> codec_names() {

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 from typing import Any
 
 from penstock import _core
+from penstock.cli.parser import Parser
+from penstock.cli.read import fail
 from penstock.core.context import current_context
 from penstock.core.errors import ConflictError, CorruptDataError, Error
+from penstock.core.sizes import counted
 from penstock.references.manifest import open_target
 from penstock.shards.files import side_by_side
 from penstock.tabular.shards import JoinedTables, ManyBatches, ManyBatchStore, Table, check_unchanged
@@ -65,12 +67,17 @@ def check(array: JoinedTables, threads: int) -> list[tuple[str, Error]]:
 
 def main(arguments: list[str]) -> int:
     """Run the verb. Returns its exit status."""
-    parser = argparse.ArgumentParser("penstock check")
+    parser = Parser("check")
     parser.add_argument("URI")
     parser.add_argument("--max-failures", type=int, default=100)
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--json", action="store_true")
-    given = parser.parse_args(arguments)
+    try:
+        given = parser.parse_args(arguments)
+    except Error as error:
+        return fail(error, "--json" in arguments, 2)
+    except SystemExit as ended:  # --help
+        return int(ended.code or 0)
     report: dict[str, Any] = {"uri": given.URI, "ok": False, "arrays": []}
     try:
         array = open_target(given.URI, "", current_context(), None)
@@ -89,5 +96,5 @@ def main(arguments: list[str]) -> int:
         print(f"{cell}: {wrong}")
     if len(bad) > given.max_failures:
         print(f"... and {len(bad) - given.max_failures} more")
-    print(f"{given.URI}: {cells} row groups, {len(bad)} failures")
+    print(f"{given.URI}: {counted(cells, 'row group')}, {counted(len(bad), 'failure')}")
     return 1 if bad else 0

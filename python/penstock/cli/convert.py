@@ -6,12 +6,13 @@ import argparse
 import dataclasses
 import json
 import sys
-from typing import Any, NoReturn
+from typing import Any
 
 from penstock.api.convert import convert, is_pattern
 from penstock.api.open import open
 from penstock.api.rechunk import RechunkPlan
 from penstock.cli import storage
+from penstock.cli.parser import Parser
 from penstock.cli.read import fail
 from penstock.core.array import Array
 from penstock.core.context import Context
@@ -30,14 +31,9 @@ Examples:
   penstock convert run.zarr 'run/x_{:05d}.npy' --rows 1000"""
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise InvalidArgumentError(f"{message}; see 'penstock convert --help'")
-
-
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog="penstock convert",
+    parser = Parser(
+        "convert",
         description="Write an array or a group in another format",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

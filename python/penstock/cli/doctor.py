@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import argparse
 import json
-import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from penstock import _core
 from penstock.api.create import create_array
+from penstock.cli.parser import Parser
+from penstock.cli.read import fail
+from penstock.core.errors import Error
+from penstock.core.sizes import counted
 from penstock.view.versions import as_text, devices, libraries, limits, versions
 
 _FEW_FILES = 1024
@@ -69,7 +71,9 @@ def verdict(found: dict[str, Any]) -> list[str]:
     said = []
     of = found["limits"]
     if of["open_files"] is not None and of["open_files"] < _FEW_FILES:
-        said.append(f"Only {of['open_files']} files may be open: raise `ulimit -n` for arrays of many files.")
+        said.append(
+            f"Only {counted(of['open_files'], 'file')} may be open: raise `ulimit -n` for arrays of many files."
+        )
     shares = [of[name] for name in ("processors_allowed", "processors_of_cgroup") if of[name] is not None]
     if shares and min(shares) < of["threads"]:
         said.append(
@@ -100,18 +104,14 @@ def diagnose() -> dict[str, Any]:
     return found | {"verdict": verdict(found)}
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        print(f"penstock: invalid_argument: {message}; see 'penstock doctor --help'", file=sys.stderr)
-        raise SystemExit(2)
-
-
 def main(arguments: list[str]) -> int:
     """Run the verb; returns the exit status."""
-    parser = _Parser(prog="penstock doctor", description="Versions, limits, devices and speeds of this machine")
+    parser = Parser("doctor", description="Versions, limits, devices and speeds of this machine")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     try:
         given = parser.parse_args(arguments)
+    except Error as error:
+        return fail(error, "--json" in arguments, 2)
     except SystemExit as ended:
         return int(ended.code or 0)
     found = diagnose()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 import os
@@ -10,7 +9,7 @@ import struct
 import sys
 import zlib
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +18,7 @@ from penstock._core import held_nodata
 from penstock.api.open import open as open_array
 from penstock.api.save import save
 from penstock.cli import storage
+from penstock.cli.parser import Parser
 from penstock.core.array import Array
 from penstock.core.errors import ConflictError, Error, InvalidArgumentError
 from penstock.geo.masks import alpha_band
@@ -44,12 +44,19 @@ def _is_picture(name: str) -> bool:
     return name.lower().endswith(_PICTURE) or format_by_name(name) == "tiff"
 
 
+def asks_for_picture(arguments: list[str]) -> bool:
+    """Whether an option is `--format png`."""
+    return "--format=png" in arguments or ("--format", "png") in itertools.pairwise(arguments)
+
+
 def takes(arguments: list[str]) -> bool:
     """Whether `penstock read` with these arguments writes a PNG or a TIFF, whose coordinate system PROJ can name.
 
     The C++ program does the rest, and also writes TIFFs if there is no Python.
     """
-    if "--format=png" in arguments or ("--format", "png") in itertools.pairwise(arguments):
+    if "--help" in arguments or "-h" in arguments:
+        return False
+    if asks_for_picture(arguments):
         return True
     names = {each.partition("=")[0] for each in arguments}
     outputs = [each.partition("=")[2] for each in arguments if each.startswith("--output=")]
@@ -57,15 +64,10 @@ def takes(arguments: list[str]) -> bool:
     return "--format" not in names and any(map(_is_picture, outputs))
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise InvalidArgumentError(f"{message}; see 'penstock read --help'")
-
-
 def main(arguments: list[str]) -> int:
     """Run the verb; returns the exit status."""
     as_json = "--json" in arguments
-    parser = _Parser(prog="penstock read", add_help=False)
+    parser = Parser("read", add_help=False)
     parser.add_argument("target")
     parser.add_argument("selection", nargs="?")
     parser.add_argument("--bounds", nargs=4, type=float)
@@ -134,7 +136,7 @@ def _writer_of(
     name: str, format: str | None = None
 ) -> Callable[[str, npt.NDArray[Any], Array, Sequence[float] | None], None]:
     if name.lower().endswith(_PICTURE) or format == "png":
-        return lambda name, values, a, bounds: _write(name, png(_picture(values, a)))
+        return lambda name, values, a, bounds: write(name, png(picture(values, a)))
     if format_by_name(name) == "tiff":
         return geotiff
     raise InvalidArgumentError(f"a picture is written to out.png or out.tif, not to '{name}'")
@@ -162,7 +164,7 @@ def _transform(of: Sequence[float], size: Sequence[int], shape: Sequence[int], b
     return (x_end - x) / columns, 0.0, x, 0.0, (y_end - y) / rows, y
 
 
-def _picture(values: npt.NDArray[Any], a: Array) -> npt.NDArray[np.uint8]:
+def picture(values: npt.NDArray[Any], a: Array) -> npt.NDArray[np.uint8]:
     """Return the pixels of a PNG of values read from `a`: in its colours if it is a TIFF."""
     nodata = getattr(a, "nodata", None)
     if not isinstance(a, TiffArray):
@@ -227,7 +229,7 @@ def png(pixels: npt.NDArray[np.uint8]) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", body) + chunk(b"IEND", b"")
 
 
-def _write(name: str, data: bytes) -> None:
+def write(name: str, data: bytes) -> None:
     """Write completely or not at all; "-" is standard output."""
     if name == "-":
         sys.stdout.buffer.write(data)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -310,10 +309,8 @@ def _with_suggestion(group: Group, path: str, error: NotFoundError) -> NotFoundE
         names = list(group.keys())
     except (Error, OSError):
         return error
-    like = difflib.get_close_matches(path, names[:_COMPARED], n=1)
-    if not like:
-        return error
-    return type(error)(error.message, *error.notes, f"did you mean '{like[0]}'?")
+    like = _core.nearest_word(path, names[:_COMPARED])
+    return type(error)(error.message, *error.notes, f"did you mean '{like}'?") if like else error
 
 
 def _branches(group: Group, indent: str) -> Iterator[str]:

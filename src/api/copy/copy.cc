@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "api/copy/array_copy.h"
+#include "base/nearest_word.h"
 #include "driver/node_files.h"
 #include "driver/node_replacement.h"
 #include "driver/open_hdf5.h"
@@ -145,7 +146,9 @@ class copy_plan {
           return a != nullptr && chunk_lengths::has_dimension(name, a->shape().size(), a->dimension_names());
         };
         if (std::none_of(nodes.begin(), nodes.end(), has)) {
-          return error(errc::invalid_argument, fmt::format("no array that is copied has a dimension '{}'", name));
+          return with_suggestion(
+              error(errc::invalid_argument, fmt::format("no array that is copied has a dimension '{}'", name)), name,
+              dimension_names());
         }
       }
     }
@@ -156,6 +159,16 @@ class copy_plan {
   copy_report report;  ///< of the planned work
 
  private:
+  /// Those of all arrays.
+  std::vector<std::string> dimension_names() const {
+    std::vector<std::string> out;
+    for (const planned_node& each : nodes)
+      if (const auto* const a = std::get_if<array>(&each.from))
+        for (const auto& name : a->dimension_names())
+          if (name) out.push_back(*name);
+    return out;
+  }
+
   result<> check(const array& from, const std::string& prefix, const std::string& path) {
     ++report.arrays;
     PENSTOCK_ASSIGN(const copy_options options, options_of(from, options_));

@@ -12,6 +12,7 @@
 #include "array/strided_copy.h"
 #include "base/buffer.h"
 #include "base/checked.h"
+#include "codec/unknown_codec.h"
 #include "codec/worker_scratch.h"
 #include "format/zarr/shard_index.h"
 #include "format/zarr/zarr_codecs.h"
@@ -221,7 +222,7 @@ result<shard_codecs> shard_codecs::behind(const zarr_codecs& list) const {
 result<compiled_codec> shard_codecs::make(const codec_config& config, const stage_type& input) const {
   if (config.name != "sharding_indexed") {
     if (others_ != nullptr) return others_->make(config, input);
-    return error{errc::unsupported, fmt::format("no codec '{:.80}'", config.name)};
+    return unknown_codec(config.name);
   }
   if (!input.is_array) {
     return error{errc::corrupt_data, "codec 'sharding_indexed' works on arrays, it follows the array-to-bytes codec"};

@@ -1,13 +1,13 @@
-#include "suggest.h"
+#include "base/nearest_word.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-namespace penstock::inline v0::cli {
+namespace penstock::inline v0 {
 namespace {
 
-TEST(Suggest, FindsTheNearestWord) {
+TEST(NearestWord, IsFoundAmongOthers) {
   const std::vector<std::string> verbs = {"info", "plan", "read", "check", "copy", "ls", "head"};
   EXPECT_EQ(nearest_word("chekc", verbs), "check");
   EXPECT_EQ(nearest_word("INFO", verbs), "info");
@@ -26,5 +26,13 @@ TEST(Suggest, FindsTheNearestWord) {
   EXPECT_EQ(suggestion("reed", verbs), "; did you mean 'read'?");
 }
 
+TEST(NearestWord, IsANoteOfAnError) {
+  const std::vector<std::string> codecs = {"gzip", "zlib", "zstd"};
+  const error found = with_suggestion(error(errc::unsupported, "no codec 'zsdt'"), "zsdt", codecs);
+  ASSERT_EQ(found.notes().size(), 1U);
+  EXPECT_EQ(found.notes()[0], "did you mean 'zstd'?");
+  EXPECT_TRUE(with_suggestion(error(errc::unsupported, "no codec 'jpeg'"), "jpeg", codecs).notes().empty());
+}
+
 }  // namespace
-}  // namespace penstock::inline v0::cli
+}  // namespace penstock::inline v0

@@ -1,4 +1,4 @@
-#include "suggest.h"
+#include "base/nearest_word.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <cctype>
 #include <vector>
 
-namespace penstock::inline v0::cli {
+namespace penstock::inline v0 {
 namespace {
 
 constexpr std::size_t kLongest = 64;  // most letters of words that are compared
@@ -64,4 +64,10 @@ std::string suggestion(std::string_view typed, std::span<const std::string> amon
   return found.empty() ? found : fmt::format("; did you mean '{}'?", found);
 }
 
-}  // namespace penstock::inline v0::cli
+error with_suggestion(error failure, std::string_view typed, std::span<const std::string> among) {
+  if (const std::string found = nearest_word(typed, among); !found.empty())
+    failure.note(fmt::format("did you mean '{}'?", found));
+  return failure;
+}
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,53 @@
+"""`penstock head --format png`: the first elements of an array as a picture."""
+
+from __future__ import annotations
+
+import sys
+
+from penstock.api.open import open as open_array
+from penstock.cli import storage
+from penstock.cli.parser import Parser
+from penstock.cli.read import asks_for_picture, fail, picture, png, write
+from penstock.core.array import Array
+from penstock.core.errors import Error, InvalidArgumentError, UnsupportedError
+
+_MOST_ITEMS = 1000
+
+
+def takes(arguments: list[str]) -> bool:
+    """Whether `penstock head` with these arguments writes a PNG; the C++ program writes the other formats."""
+    return asks_for_picture(arguments) and "--help" not in arguments and "-h" not in arguments
+
+
+def main(arguments: list[str]) -> int:
+    """Run the verb; returns the exit status."""
+    as_json = "--json" in arguments
+    parser = Parser("head", add_help=False)
+    parser.add_argument("URI")
+    parser.add_argument("-n", "--count", type=int, default=10)
+    parser.add_argument("--format", choices=("text", "csv", "npy", "png"))
+    parser.add_argument("--json", action="store_true")
+    storage.add_flags(parser)
+    try:
+        given = parser.parse_args(arguments)
+        if given.json:
+            raise InvalidArgumentError("--json and --format png both want stdout")
+        if not 1 <= given.count <= _MOST_ITEMS:
+            raise InvalidArgumentError(f"--count must be from 1 to {_MOST_ITEMS}, got {given.count}")
+        if sys.stdout.isatty():
+            raise InvalidArgumentError("stdout is a terminal; send it into a file: penstock head ... > out.png")
+    except Error as error:
+        return fail(error, as_json, 2)
+    try:
+        a = open_array(given.URI, mode="r", storage_options=storage.options_of(given))
+        if not isinstance(a, Array):
+            raise InvalidArgumentError(f"'{given.URI}' is a group, not an array")
+        if a.dtype.kind not in "biufc":
+            raise UnsupportedError(f"elements of {a.dtype} are not pixels", f"array '{a.uri}'")
+        values = a[(0,) * (a.ndim - 2) + (slice(given.count),) * min(a.ndim, 2)]
+        if not values.size:
+            raise InvalidArgumentError(f"a picture of the shape {values.shape} has no pixels", f"array '{a.uri}'")
+        write("-", png(picture(values.reshape(1, -1, values.shape[-1] if values.ndim else 1), a)))
+    except Error as error:
+        return fail(error, as_json)
+    return 0
