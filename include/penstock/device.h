@@ -57,7 +57,10 @@ class PENSTOCK_API device_tensor {
   /// True when the device is done, too.
   bool done() const;
 
+  /// Waits until the host's part is complete, not for the device: see `order` and `synchronize`.
+  /// \error  The failure of the read on the host; every call returns it.
   result<> wait();
+  /// As `wait`, for at most that long; returns false if the host's part is not complete. Returns no error.
   bool wait_for(std::chrono::nanoseconds timeout);
   /// Makes `stream` wait for the result, and makes later uses of the memory wait for the work of `stream`.
   /// \error invalid_argument  Stream 0.
@@ -84,8 +87,11 @@ class PENSTOCK_API device_tensor {
   result<> synchronize();
   /// Waits, and copies into host memory of the same shape and dtype, C order.
   result<> copy_to_host(std::byte* to);
+  /// Requests that the read stop; `wait` then returns `cancelled` unless the host's part had already ended.
   void cancel() noexcept;
+  /// Bytes of the result of which the host's part is done, and all of them.
   read_progress progress() const noexcept;
+  /// Calls `then` once when the host's part is complete, on a worker's thread, or in this call if it is already.
   void on_queued(std::function<void()> then);
 
   const std::shared_ptr<device_tensor_state>& state() const noexcept { return state_; }

@@ -30,6 +30,7 @@ class PENSTOCK_API shard_pattern {
   /// not local.
   static result<shard_pattern> parse(std::string_view text);
 
+  /// The name of the file with that number, padded to the width of the pattern.
   std::string path(std::uint64_t number) const;
   /// The folder that all names are in; empty: the current one.
   std::string folder() const;

@@ -54,6 +54,7 @@ class PENSTOCK_API chunk_grid {
   chunk_grid() noexcept = default;
   /// \error invalid_argument  A chunk length of 0, or unequal ranks. \error unsupported  More than 2^63 cells.
   static result<chunk_grid> regular(const extents& shape, const extents& chunk);
+  /// \error unsupported  More than 32 axes, an axis of more than 2^63 - 1 elements, or more than 2^63 cells.
   static result<chunk_grid> make(std::vector<grid_axis> axes);
 
   std::size_t rank() const noexcept { return axes_.size(); }
@@ -61,6 +62,7 @@ class PENSTOCK_API chunk_grid {
   /// Number of cells; 0 if a dimension is empty.
   std::uint64_t cells() const noexcept { return cells_; }
 
+  /// The number of the cell with these indices, one for each axis, each below `axis(d).cells()`.
   chunk_id id(const dim_vector<std::uint64_t>& coordinates) const noexcept;
   /// The inverse of id.
   void coordinates(chunk_id id, dim_vector<std::uint64_t>& out) const noexcept;
