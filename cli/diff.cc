@@ -95,7 +95,8 @@ class item_comparer {
     const std::uint32_t bytes = type_.item_bytes();
     switch (type_.kind()) {
       case dtype_kind::variable_utf8:
-      case dtype_kind::variable_bytes: {
+      case dtype_kind::variable_bytes:
+      case dtype_kind::variable_list: {
         variable_item left, right;
         std::memcpy(&left, a, sizeof left);
         std::memcpy(&right, b, sizeof right);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <penstock/variable.h>
+#include "array/list_items.h"
 
 namespace penstock::inline v0::cli {
 namespace {
@@ -220,6 +221,32 @@ class block_writer {
   std::size_t next_ = 0;
 };
 
+/// Calls `each` with every item of a list, in memory.
+template <class Each>
+void for_each_of_list(const dtype& list, const variable_item& from, const Each& each) {
+  if (list.item()->variable_length()) {
+    for (const variable_item& one : split_list(from)) each(reinterpret_cast<const std::byte*>(&one));
+    return;
+  }
+  const std::uint64_t bytes = list.item()->item_bytes();
+  for (std::uint64_t at = 0; at + bytes <= from.size; at += bytes) each(from.data + at);
+}
+
+std::string list_text(const dtype& type, const variable_item& from) {
+  std::string out = "[";
+  for_each_of_list(type, from, [&](const std::byte* each) {
+    if (out.size() > 1) out += ' ';
+    out += item_text(*type.item(), each);
+  });
+  return out + "]";
+}
+
+json list_json(const dtype& type, const variable_item& from) {
+  json::array_t out;
+  for_each_of_list(type, from, [&](const std::byte* each) { out.push_back(item_json(*type.item(), each)); });
+  return out;
+}
+
 json nested(dtype type, const extents& shape, std::size_t d, const std::byte*& item) {
   if (d == shape.size()) {
     json value = item_json(type, item);
@@ -266,6 +293,8 @@ std::string item_text(dtype type, const std::byte* item) {
       const auto found = load<variable_item>(item);
       return hex_text(found.data, found.size);
     }
+    case dtype_kind::variable_list:
+      return list_text(type, load<variable_item>(item));
     default:
       return hex_text(item, bytes);
   }
@@ -313,6 +342,8 @@ json item_json(dtype type, const std::byte* item) {
       return *plain_text(type, item);
     case dtype_kind::variable_bytes:
       return item_text(type, item);
+    case dtype_kind::variable_list:
+      return list_json(type, load<variable_item>(item));
     default:
       return hex_text(item, bytes);
   }

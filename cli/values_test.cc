@@ -9,6 +9,8 @@
 #include <numeric>
 #include <vector>
 
+#include <penstock/variable.h>
+
 namespace penstock::inline v0::cli {
 namespace {
 
@@ -128,6 +130,20 @@ TEST(BlockText, BreaksLongRows) {
     EXPECT_LE((end == std::string::npos ? text.size() : end) - begin, 75U);
   }
   EXPECT_NE(text.find("\n  "), std::string::npos);
+}
+
+TEST(ItemText, ListsShowTheirItems) {
+  using namespace std::string_view_literals;
+  const auto shown = [](const dtype& type, std::string_view bytes) {
+    const variable_item item{reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()};
+    return text_of(type, item) + " " + json_of(type, item);
+  };
+  const dtype numbers = dtype::variable_list(dtype(dtype_kind::unsigned_integer, 8)).value();
+  EXPECT_EQ(shown(numbers, "\1\2\3"sv), "[1 2 3] [1,2,3]");
+  EXPECT_EQ(shown(numbers, ""sv), "[] []");
+  const std::string_view nested = "\2\0\0\0\1\2\0\0\0\0"sv;
+  EXPECT_EQ(shown(dtype::variable_list(numbers).value(), nested), "[[1 2] []] [[1,2],[]]");
+  EXPECT_EQ(shown(dtype::variable_list(dtype::variable_utf8()).value(), "\1\0\0\0a\0\0\0\0"sv), R"(['a' ''] ["a",""])");
 }
 
 TEST(BlockText, ShowsTheShapeOfAnEmptyBlock) {

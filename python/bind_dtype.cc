@@ -71,11 +71,19 @@ nb::object string_dtype() {
 bool is_number(dtype_kind kind) noexcept { return kind <= dtype_kind::floating || kind == dtype_kind::complex; }
 
 // numpy.dtype(name). Dtypes of numbers are few, and created once.
-// Lists are objects in NumPy; the type of their items is stored in h5py's form.
-nb::object list_dtype(const dtype& item) {
+nb::object object_dtype(nb::object vlen) {
   nb::dict metadata;
-  metadata["vlen"] = numpy_dtype(item);
+  metadata["vlen"] = std::move(vlen);
   return module("numpy").attr("dtype")("O", nb::arg("metadata") = metadata);
+}
+
+// Lists are objects in NumPy; the type of their items is stored in h5py's form.
+nb::object list_dtype(const dtype& list) {
+  const dtype& item = *list.item();
+  nb::object made = item.kind() == dtype_kind::variable_utf8    ? object_dtype(module("builtins").attr("str"))
+                    : item.kind() == dtype_kind::variable_bytes ? object_dtype(module("builtins").attr("bytes"))
+                                                                : numpy_dtype(item);
+  return object_dtype(std::move(made));
 }
 
 nb::object named_dtype(dtype_kind kind, const std::string& name) {
@@ -133,7 +141,7 @@ nb::object numpy_dtype(const dtype& type) {
     case dtype_kind::object:
       return module("numpy").attr("dtype")("O");
     case dtype_kind::variable_list:
-      return list_dtype(*type.item());
+      return list_dtype(type);
     default:
       break;
   }

@@ -2,9 +2,16 @@
 
 #include <string>
 #include <utility>
+#include <vector>
+
+#include "array/list_items.h"
 
 namespace penstock::inline v0::python {
 namespace {
+
+PyObject* object_of_list(const variable_item& item, const dtype& type, nb::handle item_type);
+// An array of objects as one of `numpy_type`; null: a Python exception is set.
+PyObject* array_of_type(nb::object made, PyObject* numpy_type) noexcept;
 
 nb::object numpy(const char* name) { return nb::module_::import_("numpy").attr(name); }
 
@@ -54,6 +61,11 @@ variable_item bytes_item(PyObject* element, item_arena& arena) {
   return unwrap(std::move(copied));
 }
 
+// The dtype of an array of one list's items; None: they are objects.
+nb::object dtype_of_items(const dtype& list) {
+  return list.item() == nullptr || list.item()->variable_length() ? nb::none() : numpy_dtype(*list.item());
+}
+
 // A list, converted from anything from which NumPy makes a one-dimensional array.
 variable_item list_item(PyObject* element, nb::handle item_type, item_arena& arena) {
   if (stands_for_nothing(element)) return {};
@@ -66,8 +78,25 @@ variable_item list_item(PyObject* element, nb::handle item_type, item_arena& are
   return unwrap(arena.copy({data, static_cast<std::size_t>(size)}));
 }
 
-// A new array of one dimension, which owns its memory.
-PyObject* object_of_list(const variable_item& item, nb::handle item_type) {
+// A new array of objects. The recursion is as deep as lists are nested, which `dtype` limits.
+PyObject* object_of_nested(const variable_item& list, const dtype& type) {
+  const std::vector<variable_item> items = split_list(list);
+  const nb::object item_type = dtype_of_items(*type.item());
+  nb::object made = numpy("empty")(items.size(), "O");
+  PyObject** const objects = items.empty() ? nullptr : objects_in(made.ptr());
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    PyObject* const element = type.item()->item() == nullptr ? object_of(items[i], *type.item())
+                                                             : object_of_list(items[i], *type.item(), item_type);
+    if (element == nullptr) throw nb::python_error();
+    PyObject* const before = std::exchange(objects[i], element);
+    Py_XDECREF(before);
+  }
+  return made.release().ptr();
+}
+
+// A new array of one dimension, which owns its memory. \param item_type  `dtype_of_items`.
+PyObject* object_of_list(const variable_item& item, const dtype& type, nb::handle item_type) {
+  if (type.item()->variable_length()) return object_of_nested(item, type);
   nb::object memory = nb::steal(
       PyByteArray_FromStringAndSize(reinterpret_cast<const char*>(item.data), static_cast<Py_ssize_t>(item.size)));
   if (!memory.is_valid()) return nullptr;
@@ -89,7 +118,8 @@ item_block::item_block(const dtype& type, nb::handle values) : type_(type), aren
   for (const nb::handle size : nb::object(owned.attr("shape"))) shape_.push_back(nb::cast<std::uint64_t>(size));
   items_.resize(static_cast<std::size_t>(unwrap(element_count(shape_))));
   PyObject** const objects = items_.empty() ? nullptr : objects_in(owned.ptr());
-  const nb::object item_type = type.item() == nullptr ? nb::none() : numpy_dtype(*type.item());
+  if (is_nested_list(type)) raise(error(errc::unsupported, "lists of lists and of text are read only: " + type.name()));
+  const nb::object item_type = dtype_of_items(type);
   for (std::size_t i = 0; i < items_.size(); ++i) {
     if (type.kind() == dtype_kind::variable_utf8) {
       items_[i] = text_item(objects[i]);
@@ -107,7 +137,7 @@ item_block::item_block(const dtype& type, nb::handle values) : type_(type), aren
 PyObject* object_of(const variable_item& item, const dtype& type) noexcept {
   if (type.item() != nullptr) {
     try {
-      return object_of_list(item, numpy_dtype(*type.item()));
+      return object_of_list(item, type, dtype_of_items(type));
     } catch (nb::python_error& failed) {
       failed.restore();
     } catch (const std::exception& failed) {
@@ -128,10 +158,10 @@ PyObject* objects_of(std::span<const variable_item> items, const dtype& type, co
   try {
     nb::object made = numpy("empty")(to_tuple(shape), "O");
     PyObject** const objects = items.empty() ? nullptr : objects_in(made.ptr());
-    const nb::object item_type = type.item() == nullptr ? nb::none() : numpy_dtype(*type.item());
+    const nb::object item_type = dtype_of_items(type);
     for (std::size_t i = 0; i < items.size(); ++i) {
       PyObject* const element =
-          type.item() == nullptr ? object_of(items[i], type) : object_of_list(items[i], item_type);
+          type.item() == nullptr ? object_of(items[i], type) : object_of_list(items[i], type, item_type);
       if (element == nullptr) return nullptr;
       PyObject* const before = std::exchange(objects[i], element);
       Py_XDECREF(before);
@@ -147,7 +177,12 @@ PyObject* objects_of(std::span<const variable_item> items, const dtype& type, co
 
 PyObject* ndarray_of_items(std::span<const variable_item> items, const dtype& type, const extents& shape,
                            PyObject* numpy_type) noexcept {
-  nb::object made = nb::steal(objects_of(items, type, shape));
+  return array_of_type(nb::steal(objects_of(items, type, shape)), numpy_type);
+}
+
+namespace {
+
+PyObject* array_of_type(nb::object made, PyObject* numpy_type) noexcept {
   if (!made.is_valid()) return nullptr;
   try {
     const nb::object character = nb::handle(numpy_type).attr("char");
@@ -160,6 +195,8 @@ PyObject* ndarray_of_items(std::span<const variable_item> items, const dtype& ty
   }
   return nullptr;
 }
+
+}  // namespace
 
 PyObject* item_block::to_ndarray(PyObject* dtype) const noexcept {
   return ndarray_of_items(items_, type_, shape_, dtype);
@@ -189,9 +226,21 @@ bool read_result::prepare(const array_handle& from, const extents& shape) noexce
 
 PyObject* read_result::take() noexcept {
   if (items_) {
-    PyObject* const made = items_->to_ndarray(dtype_.ptr());
+    // Long items are freed before their objects are converted, so that text is in memory twice and not three times.
+    constexpr std::uint64_t kLongBytes = std::uint64_t{1} << 20;
+    if (items_->arena()->bytes() < kLongBytes) {
+      PyObject* const made = items_->to_ndarray(dtype_.ptr());
+      items_.reset();
+      return made;
+    }
+    nb::object made;
+    try {
+      made = nb::steal(items_->to_ndarray(nb::object(numpy("dtype")("O")).ptr()));
+    } catch (nb::python_error& failed) {
+      failed.restore();
+    }
     items_.reset();
-    return made;
+    return array_of_type(std::move(made), dtype_.ptr());
   }
   return array_.release().ptr();
 }

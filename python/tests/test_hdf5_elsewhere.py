@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import io
 import itertools
 import re
@@ -97,6 +98,60 @@ def test_lists_of_structures_and_of_named_numbers(tmp_path: Path) -> None:
     assert pairs[0].dtype.names == ("a", "b")
     assert pairs[1].shape == (0,)
     assert [each.tolist() for each in ps.open(tmp_path / "x.h5", "colours")[...]] == [[], [2, 1, 2]]
+
+
+def library() -> ctypes.CDLL:
+    found = list((Path(h5py.__file__).parent.parent / "h5py.libs").glob("libhdf5-*.so*"))
+    if not found:
+        pytest.skip("h5py has no HDF5 library of its own")
+    return ctypes.CDLL(str(found[0]))
+
+
+def item_types() -> dict[str, tuple[Any, str]]:
+    """Stored types of items that differ from those in memory, and NumPy's types for them."""
+    h5t = h5py.h5t
+
+    def changed(base: Any, **settings: Any) -> Any:
+        made = base.copy()
+        for name, values in settings.items():
+            getattr(made, f"set_{name}")(*values)
+        return made
+
+    return {
+        "text that ends with zero": (changed(h5t.C_S1, size=(5,), strpad=(h5t.STR_NULLTERM,)), "S5"),
+        "text with spaces": (changed(h5t.C_S1, size=(5,), strpad=(h5t.STR_SPACEPAD,)), "S5"),
+        "integers of 3 bytes": (changed(h5t.STD_I32LE, precision=(24,), size=(3,)), "i4"),
+        "integers of 12 bits": (changed(h5t.STD_I16BE, precision=(12,)), "i2"),
+        "floats of 3 bytes": (
+            changed(h5t.IEEE_F32LE, fields=(23, 15, 8, 0, 15), precision=(24,), size=(3,)),
+            "f4",
+        ),
+    }
+
+
+@pytest.mark.parametrize("name", item_types())
+@pytest.mark.parametrize("chunks", [None, (3,)])
+def test_items_of_lists_are_converted(tmp_path: Path, name: str, chunks: tuple[int, ...] | None) -> None:
+    stored, item = item_types()[name]
+    numbers = [[], [1, -2, 3], [100] * 50, [0], [], [7, 8, -9, 10]]
+    want = [np.array([b"%d" % abs(v) for v in each] if item == "S5" else each, item) for each in numbers]
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        if chunks is not None:
+            properties.set_chunk(chunks)
+        space = h5py.h5s.create_simple((len(want),))
+        made = h5py.h5d.create(file.id, b"x", h5py.h5t.vlen_create(stored), space, properties)
+        # h5py does not convert the items of lists when it writes: the library does, from its own structures.
+        structures = np.array([(each.size, each.ctypes.data) for each in want], "u8")
+        kind = h5py.h5t.vlen_create(h5py.h5t.py_create(np.dtype(item)))
+        everything = ctypes.c_int64(0)
+        handles = ctypes.c_int64(made.id), ctypes.c_int64(kind.id)
+        memory = structures.ctypes.data_as(ctypes.c_void_p)
+        assert library().H5Dwrite(*handles, everything, everything, everything, memory) >= 0
+    array = ps.open(tmp_path / "x.h5", "x")
+    assert [each.tolist() for each in array[...]] == [each.tolist() for each in want]
+    assert [each.dtype for each in array[...]] == [np.dtype(item)] * len(want)
+    assert array[5].tolist() == want[5].tolist()
 
 
 @pytest.mark.parametrize("kind", ["text", "list"])

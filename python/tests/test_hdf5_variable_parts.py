@@ -145,6 +145,33 @@ def test_memory_follows_the_selected_elements(tmp_path: Path, what: str) -> None
     assert found["grown"] < 6 * size, f"{found['grown'] / MIB:.0f} MiB"
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc/self/status")
+@pytest.mark.parametrize("what", ["text", "list"])
+def test_one_long_element_is_in_memory_twice(tmp_path: Path, what: str) -> None:
+    """The bytes of the file and those of the cell; then the cell and the result; then the result and its object."""
+    path, size = tmp_path / "x.h5", 80 * MIB
+    with h5py.File(path, "w") as file:
+        file["small"] = np.array(["a"], object)
+        kind = h5py.string_dtype() if what == "text" else h5py.vlen_dtype("u1")
+        made = file.create_dataset(what, (8,), kind, chunks=(8,))
+        made[7] = "x" * size if what == "text" else np.full(size, 3, "u1")
+    done = subprocess.run([sys.executable, "-c", MEMORY, str(path), what], capture_output=True, check=True, text=True)
+    found = json.loads(done.stdout)
+    assert found["length"] == size
+    assert found["grown"] < 2.3 * size, f"{found['grown'] / MIB:.0f} MiB"
+
+
+def test_cells_are_limited_by_the_memory_limit(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("x", (9,), h5py.string_dtype(), chunks=(9,))[:] = ["x" * MIB] * 9
+    a = ps.open(tmp_path / "x.h5", "x", context=ps.Context(memory_limit="4MiB"))
+    assert len(a[2]) == MIB
+    assert [len(each) for each in a[3:6]] == [MIB] * 3
+    with pytest.raises(ps.Error, match=r"more bytes than the memory limit of 4194304: select fewer"):
+        a[...]
+    assert len(ps.open(tmp_path / "x.h5", "x")[...]) == 9
+
+
 def test_an_element_of_a_zarr_chunk_keeps_its_own_bytes(tmp_path: Path) -> None:
     """The result of a read owns the bytes of the selected elements, not those of their whole chunks."""
     a = ps.create_array(tmp_path / "x.zarr", shape=(64,), chunks=(16,), dtype=str, codecs=["zstd"])

@@ -90,8 +90,12 @@ result<dtype> dtype::structured(std::vector<dtype_field> fields, std::uint32_t i
 }
 
 result<dtype> dtype::variable_list(dtype item) {
-  if (item.variable_length() || item.bits() % 8 != 0)
+  if (item.kind() == dtype_kind::object || item.bits() % 8 != 0)
     return error(errc::unsupported, fmt::format("lists of {} are not supported", item.name()));
+  int depth = 1;
+  for (const dtype* each = item.item(); each != nullptr; each = each->item()) ++depth;
+  if (depth > kMostNesting)
+    return error(errc::unsupported, fmt::format("lists are nested deeper than {}", kMostNesting));
   if (item.item_bytes() == 0) return error(errc::invalid_argument, "the items of a list have no bytes");
   dtype made(dtype_kind::variable_list, 0);
   made.fields_ = std::make_shared<const field_list>(field_list{{{}, std::move(item), 0, {}}});

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "array/item_swap.h"
+#include "array/list_items.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -19,9 +20,25 @@ TEST(Dtype, ListsHaveItemsOfAFixedSize) {
   EXPECT_EQ(list.numpy_typestr(), "|O");
   EXPECT_TRUE(list == dtype::variable_list(dtype(dtype_kind::signed_integer, 16)).value());
   EXPECT_FALSE(list == dtype::variable_list(dtype(dtype_kind::signed_integer, 32)).value());
-  EXPECT_EQ(dtype::variable_list(list).error().code(), errc::unsupported);
   EXPECT_EQ(dtype::variable_list(dtype(dtype_kind::signed_integer, 4)).error().code(), errc::unsupported);
   EXPECT_EQ(dtype::variable_list(dtype::raw(0)).error().code(), errc::invalid_argument);
+}
+
+TEST(Dtype, ListsCanHaveListsAndTextAsItems) {
+  const dtype int16(dtype_kind::signed_integer, 16);
+  const dtype list = dtype::variable_list(int16).value();
+  const dtype lists = dtype::variable_list(list).value();
+  EXPECT_EQ(lists.name(), "variable_length_list[variable_length_list[int16]]");
+  EXPECT_TRUE(*lists.item() == list);
+  EXPECT_FALSE(lists == list);
+  EXPECT_TRUE(is_nested_list(lists));
+  EXPECT_FALSE(is_nested_list(list));
+  EXPECT_FALSE(is_nested_list(int16));
+  EXPECT_EQ(dtype::variable_list(dtype::variable_utf8()).value().item()->kind(), dtype_kind::variable_utf8);
+  EXPECT_EQ(dtype::variable_list(dtype::object()).error().code(), errc::unsupported);
+  dtype deep = int16;
+  for (int i = 0; i < 32; ++i) deep = dtype::variable_list(deep).value();
+  EXPECT_EQ(dtype::variable_list(deep).error().code(), errc::unsupported);
 }
 
 TEST(Dtype, ReadsBackItsName) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "array/list_items.h"
 #include "codec/byte_codecs.h"
 #include "codec/codec_fixture.h"
 #include "codec/library_contexts.h"
@@ -151,6 +152,38 @@ TEST(Stages, ListsHaveTheByteOrderOfTheirCodec) {
   const std::string_view cut = "\2\0\0\0\3\0\0\0\1\2\3\0\0\0\0"sv;
   EXPECT_EQ(decode_items(chain, std::as_bytes(std::span(cut)), items, scratch).error().code(), errc::corrupt_data);
   EXPECT_EQ(refusal(R"(["vlen-array"])", dtype::variable_bytes(), {2}), errc::unsupported);
+}
+
+TEST(Stages, ListsOfListsAndOfTextAreCheckedAndInNativeOrder) {
+  using namespace std::string_view_literals;
+  const dtype int16(dtype_kind::signed_integer, 16);
+  const dtype type = dtype::variable_list(dtype::variable_list(int16).value()).value();
+  const codec_chain lists = chain_of(
+      R"([{"name": "vlen-array", "configuration": {"dtype": {"id": "vlen-array", "dtype": ">i2"}}}])", type, {1});
+  worker_scratch scratch;
+  item_arena arena;
+  scratch.arena = &arena;
+  std::vector<variable_item> items(1);
+  const auto code = [&](const codec_chain& chain, std::string_view stored) {
+    const auto done = decode_items(chain, std::as_bytes(std::span(stored)), items, scratch);
+    return done.ok() ? std::string("fine") : std::string(done.error().message());
+  };
+  const std::string_view stored = "\1\0\0\0\x10\0\0\0\4\0\0\0\1\2\3\4\0\0\0\0\0\0\0\0"sv;
+  EXPECT_EQ(code(lists, stored), "fine");
+  const std::vector<variable_item> inner = split_list(items[0]);
+  ASSERT_EQ(inner.size(), 3U);
+  EXPECT_EQ(inner[0].text(), "\2\1\4\3");
+  EXPECT_EQ(inner[1].size + inner[2].size, 0U);
+  const bytes encoded = encode_items(lists, items, scratch);
+  EXPECT_EQ(std::string_view(reinterpret_cast<const char*>(encoded.data()), encoded.size()), stored);
+  EXPECT_EQ(code(lists, "\1\0\0\0\7\0\0\0\3\0\0\0\1\2\3"sv), "vlen-array item 0 has 3 bytes, not a multiple of 2");
+  EXPECT_EQ(code(lists, "\1\0\0\0\7\0\0\0\4\0\0\0\1\2\3"sv), "vlen-array item 0 ends within item 0 of a list");
+  EXPECT_EQ(code(lists, "\1\0\0\0\2\0\0\0\1\2"sv), "vlen-array item 0 ends within item 0 of a list");
+
+  const codec_chain texts = chain_of(R"([{"name": "vlen-array", "configuration": {"dtype": {"id": "vlen-utf8"}}}])",
+                                     dtype::variable_list(dtype::variable_utf8()).value(), {1});
+  EXPECT_EQ(code(texts, "\1\0\0\0\x9\0\0\0\1\0\0\0a\0\0\0\0"sv), "fine");
+  EXPECT_EQ(code(texts, "\1\0\0\0\5\0\0\0\1\0\0\0\xff"sv), "vlen-array item 0 has text of 1 bytes that is not UTF-8");
 }
 
 TEST(Stages, KeepItemsOfTheirOwnUntilTheNextCell) {

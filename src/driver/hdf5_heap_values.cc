@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "array/chunk_grid.h"
+#include "array/list_items.h"
 #include "base/checked.h"
 #include "codec/codec_chain.h"
 #include "codec/worker_scratch.h"
@@ -30,7 +31,13 @@ using outside = hdf5_element::outside;
 /// Reads elements in one pass over the file: a heap collection that several cells share is read once.
 class hdf5_heap_values::operation {
  public:
-  operation(const hdf5_heap_values& of, hdf5_file& file) : of_(of), file_(file), heap_(file, kKeepsLong), nodes_(of) {}
+  operation(const hdf5_heap_values& of, hdf5_file& file)
+      : of_(of),
+        file_(file),
+        top_{of.of_.variable->what, of.of_.variable->items.get()},
+        heap_(file, kKeepsLong),
+        regions_(file),
+        nodes_(of) {}
 
   result<cell_bytes> cell(const hdf5_cell_request& wanted) {
     auto made = read_cell(wanted);
@@ -39,7 +46,8 @@ class hdf5_heap_values::operation {
   }
 
   result<std::string> value(std::span<const std::byte> reference) {
-    PENSTOCK_ASSIGN(const auto bytes, find(reference));
+    cell_bytes bytes;
+    PENSTOCK_TRY(append(top_, reference, bytes));
     return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   }
 
@@ -49,30 +57,115 @@ class hdf5_heap_values::operation {
     if (file_.waiting() && references.empty()) return cell_bytes();
     const hdf5_array::variable_elements& elements = *of_.of_.variable;
     const std::size_t item = elements.stored_bytes;
-    const std::vector<std::byte>& fill = elements.fill;
     cell_bytes out;
     std::uint64_t filled = 0;
     out.reserve(likely_bytes(wanted, references));
     append_cell_number(out, references.size() / item);
     for (std::size_t at = 0; at < references.size(); at += item) {
-      if (!wanted.needs(at / item)) {
-        append_cell_number(out, 0);
-        continue;
-      }
+      const std::size_t begin = out.size();
+      append_cell_number(out, 0);
+      if (!wanted.needs(at / item)) continue;
       const std::span<const std::byte> reference = elements.reference(std::span(references).subspan(at, item));
-      auto found = find(reference);
-      if (!found.ok() && file_.waiting()) continue;
-      if (!found.ok()) return std::move(found).error();
-      if (out.size() + found->size() > kMostHdf5CellBytes)
-        return error(
-            errc::unsupported,
-            fmt::format("more than {} bytes of variable length of one cell are not read at once", kMostHdf5CellBytes));
-      const bool is_fill = !fill.empty() && std::ranges::equal(reference, elements.reference(fill));
-      PENSTOCK_TRY(count(found->size(), is_fill, filled));
-      append_cell_number(out, found->size());
-      out.insert(out.end(), found->begin(), found->end());
+      PENSTOCK_TRY(is_fill(reference) ? append_fill(filled, out) : append(top_, reference, out));
+      PENSTOCK_TRY(set_length(out, begin));
     }
     return out;
+  }
+
+  bool is_fill(std::span<const std::byte> reference) const {
+    const hdf5_array::variable_elements& elements = *of_.of_.variable;
+    return !elements.fill.empty() && std::ranges::equal(reference, elements.reference(elements.fill));
+  }
+
+  // Few bytes of the file are the value of any number of elements.
+  result<> append_fill(std::uint64_t& filled, cell_bytes& out) {
+    const hdf5_array::variable_elements& elements = *of_.of_.variable;
+    if (!fill_) {
+      cell_bytes made;
+      PENSTOCK_TRY(append(top_, elements.reference(elements.fill), made));
+      if (file_.waiting()) return {};
+      fill_ = std::move(made);
+    }
+    filled += fill_->size();
+    if (filled > kMostFillBytes)
+      return error(errc::unsupported,
+                   fmt::format("cells of more than {} bytes of the fill value are not readable", kMostFillBytes));
+    out.insert(out.end(), fill_->begin(), fill_->end());
+    return {};
+  }
+
+  /// An element, or an item of a list, that is stored elsewhere.
+  struct kind_of_item {
+    outside what = outside::nothing;
+    const hdf5_list_item* items = nullptr;  // of lists
+  };
+
+  // Replaces the length before bytes that were appended.
+  result<> set_length(cell_bytes& out, std::size_t begin) const {
+    const std::uint64_t length = out.size() - begin - kListLengthBytes;
+    if (length > kMostListItemBytes)
+      return error(errc::unsupported, fmt::format("a value of variable length has {} bytes, at most {} are readable",
+                                                  length, kMostListItemBytes));
+    store_list_length(length, out.data() + begin);
+    return {};
+  }
+
+  // Appends the value that a reference leads to. While bytes of the file are missing, it appends less.
+  result<> append(const kind_of_item& kind, std::span<const std::byte> reference, cell_bytes& out) {
+    auto found = find(kind, reference);
+    if (!found.ok() && file_.waiting()) return {};
+    if (!found.ok()) return std::move(found).error();
+    const std::span<const std::byte> bytes = *found;
+    // Many elements may refer to one object of the heap. Paths are not bytes of the file, and there are as many as
+    // references.
+    const bool in_heap = kind.what == outside::text || kind.what == outside::list;
+    if (in_heap) PENSTOCK_TRY(file_.spend(bytes.size()));
+    if (kind.items == nullptr || kind.items->is_plain()) {
+      PENSTOCK_TRY(check_size(out.size() + bytes.size()));
+      out.insert(out.end(), bytes.begin(), bytes.end());
+      return {};
+    }
+    if (!kind.items->is_elsewhere()) return append_converted(*kind.items, bytes, out);
+    const std::vector<std::byte> copied(bytes.begin(), bytes.end());  // the heap may drop the object
+    const kind_of_item inner{kind.items->elsewhere, kind.items->items.get()};
+    const std::size_t item = kind.items->stored_bytes;
+    for (std::size_t at = 0; at + item <= copied.size(); at += item) {
+      const std::size_t begin = out.size();
+      append_cell_number(out, 0);
+      PENSTOCK_TRY(append(inner, std::span(copied).subspan(at, item), out));
+      PENSTOCK_TRY(set_length(out, begin));
+    }
+    return check_size(out.size());
+  }
+
+  // Elements can be paths, and many can have one value: the cell may be larger than the file, but not without limit.
+  result<> check_size(std::uint64_t bytes) const {
+    constexpr std::uint64_t kMostTimes = 4;  // numbers become at most that much longer
+    const std::uint64_t most = std::max(kMostHdf5CellBytes, saturating_mul(file_.size(), kMostTimes));
+    if (bytes > most)
+      return error(errc::unsupported,
+                   fmt::format("cells of more than {} bytes of variable length in a file of {} are not readable", most,
+                               file_.size()));
+    if (bytes <= of_.memory_limit_) return {};
+    return error(errc::resource_exhausted,
+                 fmt::format("a cell of variable length has more bytes than the memory limit of {}: select fewer "
+                             "elements of it, or raise memory_limit",
+                             of_.memory_limit_));
+  }
+
+  result<> append_converted(const hdf5_list_item& items, std::span<const std::byte> stored, cell_bytes& out) {
+    std::shared_ptr<const byte_codec>& codec = codecs_[&items];
+    if (!codec) {
+      PENSTOCK_ASSIGN(const codec_config config, codec_of_v2(items.codec));
+      PENSTOCK_ASSIGN(codec, make_byte_codec(config, items.item_bytes));
+    }
+    const std::size_t begin = out.size(), bytes = stored.size() / items.stored_bytes * items.item_bytes;
+    PENSTOCK_TRY(check_size(begin + bytes));
+    out.resize(begin + bytes);
+    auto made = codec->decode(stored, std::span(out).subspan(begin), scratch_);
+    if (!made.ok()) return std::move(made).error();
+    if (made->size() != bytes) return hdf5_damaged(fmt::format("a list of {} bytes became {}", bytes, made->size()));
+    return {};
   }
 
   // What a cell needs if its references are right, so that its bytes are rarely copied while they grow.
@@ -83,21 +176,14 @@ class hdf5_heap_values::operation {
     if (elements.what != outside::text && elements.what != outside::list) return static_cast<std::size_t>(out);
     for (std::size_t at = 0; at < references.size(); at += item) {
       hdf5_cursor cursor(elements.reference(references.subspan(at, item)));
-      if (wanted.needs(at / item)) out = saturating_add(out, cursor.number(4) * elements.item_bytes);
+      if (wanted.needs(at / item)) out = saturating_add(out, saturating_mul(cursor.number(4), item_bytes(top_)));
     }
-    return static_cast<std::size_t>(std::min({out, kMostHdf5CellBytes, file_.size()}));
+    return static_cast<std::size_t>(std::min(out, file_.size()));
   }
 
-  // Many elements may refer to one object of the heap, or to none. Paths are not bytes of the file, and there are as
-  // many as references, so the limit of a cell bounds them.
-  result<> count(std::uint64_t bytes, bool is_fill, std::uint64_t& filled) {
-    const outside what = of_.of_.variable->what;
-    if (what != outside::text && what != outside::list) return {};
-    if (!is_fill) return file_.spend(bytes);
-    filled += bytes;
-    if (filled <= kMostFillBytes) return {};
-    return error(errc::unsupported,
-                 fmt::format("cells of more than {} bytes of the fill value are not readable", kMostFillBytes));
+  // The bytes in the heap of one item of text or of a list.
+  static std::uint64_t item_bytes(const kind_of_item& kind) noexcept {
+    return kind.items == nullptr ? 1 : kind.items->stored_bytes;
   }
 
   // The stored elements of a cell, in C order; zeros after the end of the array.
@@ -218,31 +304,30 @@ class hdf5_heap_values::operation {
     }
   }
 
-  // The path that a reference leads to; valid until the operation ends.
-  result<std::span<const std::byte>> find(std::span<const std::byte> reference) {
-    const hdf5_array::variable_elements& elements = *of_.of_.variable;
+  // The stored bytes, or the path, that a reference leads to; valid until the next call.
+  result<std::span<const std::byte>> find(const kind_of_item& kind, std::span<const std::byte> reference) {
     hdf5_cursor cursor(reference);
-    if (elements.what == outside::object) return in_bytes(path_of(cursor.number(file_.offset_bytes())));
-    if (elements.what == outside::region) return region(cursor);
-    if (elements.what == outside::any) return any_target(reference);
-    const std::uint64_t length = cursor.number(4) * elements.item_bytes;
+    if (kind.what == outside::object) return in_bytes(path_of(cursor.number(file_.offset_bytes())));
+    if (kind.what == outside::region) return region(cursor);
+    if (kind.what == outside::any) return any_target(reference);
+    const std::uint64_t length = saturating_mul(cursor.number(4), item_bytes(kind));
     if (length == 0) return std::span<const std::byte>();
-    PENSTOCK_ASSIGN(auto object, in_heap(cursor));
+    PENSTOCK_ASSIGN(auto object, in_heap(heap_, cursor));
     if (object.size() < length && !object.empty())
       return hdf5_damaged(fmt::format("a value of {} bytes in an object of {}", length, object.size()));
     object = object.first(static_cast<std::size_t>(std::min<std::uint64_t>(length, object.size())));
-    if (elements.what == outside::list) return object;
+    if (kind.what == outside::list) return object;
     const auto end = std::find(object.begin(), object.end(), std::byte{0});
     return object.first(static_cast<std::size_t>(end - object.begin()));
   }
 
-  result<std::span<const std::byte>> in_heap(hdf5_cursor& cursor) {
+  result<std::span<const std::byte>> in_heap(hdf5_global_heap& heap, hdf5_cursor& cursor) {
     const std::uint64_t collection = cursor.number(file_.offset_bytes()), index = cursor.number(4);
-    return heap_.object(collection, index);
+    return heap.object(collection, index);
   }
 
   result<std::span<const std::byte>> region(hdf5_cursor& cursor) {
-    PENSTOCK_ASSIGN(const auto stored, in_heap(cursor));
+    PENSTOCK_ASSIGN(const auto stored, in_heap(regions_, cursor));
     if (stored.empty()) return stored;
     const auto path = [this](std::uint64_t object) { return path_of(object); };
     PENSTOCK_ASSIGN(std::string text, hdf5_region_text(file_, stored, path));
@@ -251,7 +336,7 @@ class hdf5_heap_values::operation {
 
   result<std::span<const std::byte>> any_target(std::span<const std::byte> reference) {
     const auto path = [this](std::uint64_t object) { return path_of(object); };
-    PENSTOCK_ASSIGN(std::string text, hdf5_reference_text(file_, heap_, reference, path));
+    PENSTOCK_ASSIGN(std::string text, hdf5_reference_text(file_, regions_, reference, path));
     return in_bytes(made_.emplace_back(std::move(text)));
   }
 
@@ -273,17 +358,21 @@ class hdf5_heap_values::operation {
 
   std::shared_ptr<const hdf5_paths> paths_;
   std::deque<std::string> made_;  // texts of references, which must not move
+  std::optional<cell_bytes> fill_;
+  std::map<const hdf5_list_item*, std::shared_ptr<const byte_codec>> codecs_;
   const hdf5_heap_values& of_;
   hdf5_file& file_;
+  const kind_of_item top_;
   hdf5_global_heap heap_;
+  hdf5_global_heap regions_;  // of references: their paths are read while objects are in use
   known_nodes nodes_;
   hdf5_search_hint hint_;
   worker_scratch scratch_;
 };
 
 hdf5_heap_values::hdf5_heap_values(std::shared_ptr<hdf5_reader> from, hdf5_array of,
-                                   std::shared_ptr<const chunk_layout> references)
-    : from_(std::move(from)), of_(std::move(of)), references_(std::move(references)) {
+                                   std::shared_ptr<const chunk_layout> references, std::uint64_t memory_limit)
+    : from_(std::move(from)), of_(std::move(of)), references_(std::move(references)), memory_limit_(memory_limit) {
   for (std::size_t d = 0; d < grid().rank(); ++d)
     cell_shape_.push_back(grid().axis(d).cells() == 0 ? 1 : grid().axis(d).codec_length(0));
 }

@@ -31,7 +31,9 @@ namespace penstock::inline v0 {
 class hdf5_heap_values final : public hdf5_variable_cells {
  public:
   /// \param of          The dataset, with `variable` set. \param references  Its layout, for references as bytes.
-  hdf5_heap_values(std::shared_ptr<hdf5_reader> from, hdf5_array of, std::shared_ptr<const chunk_layout> references);
+  /// \param memory_limit  The most bytes of one cell, in addition to the limit that follows from the file's size.
+  hdf5_heap_values(std::shared_ptr<hdf5_reader> from, hdf5_array of, std::shared_ptr<const chunk_layout> references,
+                   std::uint64_t memory_limit);
 
   const chunk_grid& grid() const override { return references_->grid(); }
   /// The shape of full cells. Elements after the end of the array are empty.
@@ -41,7 +43,8 @@ class hdf5_heap_values final : public hdf5_variable_cells {
   bool has(std::uint64_t cell) const override;
 
   /// \error Of a cell: corrupt_data  A chunk or a heap is damaged. unsupported  It has more than 2^26 bytes of
-  ///        references, or 2^28 of values. Otherwise as the reader's.
+  ///        references, or of values more than 2^28 bytes and four times the file's size. resource_exhausted  More than
+  ///        the memory limit. Otherwise as the reader's.
   std::vector<result<cell_bytes>> read(std::span<const hdf5_cell_request> cells) const override;
   store_traits traits() const override { return from_->from()->traits(); }
   std::string uri() const override { return from_->from()->uri(); }
@@ -62,6 +65,7 @@ class hdf5_heap_values final : public hdf5_variable_cells {
   std::shared_ptr<hdf5_reader> from_;
   hdf5_array of_;
   std::shared_ptr<const chunk_layout> references_;
+  std::uint64_t memory_limit_;
   extents cell_shape_;
   mutable std::mutex mutex_;  // protects the following members
   mutable std::shared_ptr<const hdf5_paths> paths_;

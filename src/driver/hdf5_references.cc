@@ -19,6 +19,7 @@
 #include "driver/zarr_nodes.h"
 #include "engine/array_state.h"
 #include "engine/blocking_read.h"
+#include "engine/context_state.h"
 #include "format/reference/reference_table.h"
 #include "format/zarr/zarr_v2.h"
 #include "store/chained_store.h"
@@ -54,9 +55,9 @@ hdf5_array of_elements(const hdf5_array& references, const extents& shape) {
   out.dimension_names = references.dimension_names;
   extents chunks;
   for (const std::uint64_t each : shape) chunks.push_back(std::max<std::uint64_t>(each, 1));
-  const json& item = references.variable->item;
+  const auto& items = references.variable->items;
   json codec(json::object_t{{"id", references.variable->utf8 ? "vlen-utf8" : "vlen-bytes"}});
-  if (!item.is_null()) codec = json(json::object_t{{"id", "vlen-array"}, {"dtype", item}});
+  if (items) codec = json(json::object_t{{"id", "vlen-array"}, {"dtype", items->type}});
   out.zarray = json(json::object_t{{"zarr_format", std::uint64_t{2}},
                                    {"shape", numbers(shape)},
                                    {"chunks", numbers(chunks)},
@@ -64,7 +65,7 @@ hdf5_array of_elements(const hdf5_array& references, const extents& shape) {
                                    {"order", "C"},
                                    {"compressor", json()},
                                    {"filters", json::array_t{std::move(codec)}},
-                                   {"fill_value", item.is_null() ? json("") : json()}});
+                                   {"fill_value", items ? json() : json("")}});
   return out;
 }
 
@@ -117,6 +118,8 @@ std::string hdf5_references::local_path() const {
   const std::string root = from_->from()->uri();
   return root.starts_with(kFile) ? fmt::format("{}/{}", root.substr(kFile.size()), from_->key()) : std::string();
 }
+
+std::uint64_t hdf5_references::memory_limit() const { return context_->state().accounts().memory_limit(); }
 
 // The files that contain a dataset's values.
 result<> hdf5_references::name_external_files(const hdf5_array& from, referenced_array& what) const {
@@ -218,7 +221,8 @@ result<referenced_array> hdf5_references::describe_variable(hdf5_array from, con
   PENSTOCK_ASSIGN(referenced_array elements, describe(from, uri, depth, sources));  // references to heaps
   PENSTOCK_ASSIGN(const array references, open_reference(context_, std::move(elements)));
   hdf5_array facts = of_elements(from, references.shape());
-  const auto values = std::make_shared<const hdf5_heap_values>(from_, std::move(from), references.state().layout);
+  const auto values =
+      std::make_shared<const hdf5_heap_values>(from_, std::move(from), references.state().layout, memory_limit());
   return by_cells(std::move(facts), values, values->cell_shape(), uri, depth, sources);
 }
 
@@ -240,19 +244,22 @@ result<referenced_array> hdf5_references::describe_mapped(hdf5_array from, const
                                                           const hdf5_depth& depth,
                                                           const describe_hdf5_sources& sources) const {
   // An address is valid only in the file of the source.
-  if (from.variable->what != hdf5_element::outside::text && from.variable->what != hdf5_element::outside::list)
-    return error(errc::unsupported, "virtual HDF5 datasets of references are not readable");
+  const hdf5_element::outside what = from.variable->what;
+  const bool has_references =
+      from.variable->items ? from.variable->items->has_references() : what != hdf5_element::outside::text;
+  if (has_references) return error(errc::unsupported, "virtual HDF5 datasets of references are not readable");
   hdf5_array::virtual_parts mapped = std::move(*from.mapped);
   from.mapped.reset();
   const std::vector<std::uint64_t>& stored = mapped.shape.extents;
   from.cell_count = std::find(stored.begin(), stored.end(), 0) == stored.end() ? 1 : 0;
   PENSTOCK_ASSIGN(referenced_array like, describe(from, uri, depth, sources));
   PENSTOCK_ASSIGN(const array references, open_reference(context_, like));
-  PENSTOCK_ASSIGN(std::string fill, hdf5_heap_values(from_, from, references.state().layout).fill());
+  PENSTOCK_ASSIGN(std::string fill, hdf5_heap_values(from_, from, references.state().layout, memory_limit()).fill());
   PENSTOCK_ASSIGN(hdf5_shown_parts shown,
                   find_shown_parts(std::move(like), std::move(mapped), own_place(), *context_, depth, sources));
   PENSTOCK_ASSIGN(const auto values, hdf5_shown_values::make(shown.shape, std::move(shown.parts), std::move(fill),
-                                                             from.variable->item, context_, from_->from()->uri()));
+                                                             from.variable->items ? from.variable->items->type : json(),
+                                                             context_, from_->from()->uri()));
   return by_cells(of_elements(from, shown.shape), values, values->cell_shape(), uri, depth, sources);
 }
 

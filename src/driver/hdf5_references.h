@@ -43,6 +43,7 @@ class hdf5_references {
                                     const describe_hdf5_sources& sources) const;
   static result<> gather_external_files(const hdf5_array& from, referenced_array& what);
   std::string local_path() const;
+  std::uint64_t memory_limit() const;
 
   std::shared_ptr<context> context_;
   std::shared_ptr<hdf5_reader> from_;

@@ -14,7 +14,7 @@ namespace penstock::inline v0 {
 
 /// The most bytes of values that are read as a whole, for manifests.
 inline constexpr std::uint64_t kMostHdf5VariableBytes = std::uint64_t{1} << 28;
-/// The most bytes of values in one cell.
+/// The most bytes of values in one cell that does not follow from the size of a file.
 inline constexpr std::uint64_t kMostHdf5CellBytes = std::uint64_t{1} << 28;
 /// Cells are read together until they have this many bytes. A few bytes of a file can be the value of any number of
 /// elements (the fill value, a path, an element that a virtual dataset shows in many places), so the file's size does
@@ -49,7 +49,7 @@ class hdf5_variable_cells {
   /// needed, are empty: memory and requests depend on the others.
   /// \pre The array `has` them, and there is at least one.
   /// \returns The bytes of the first cells: at least of one, and not of those after kHdf5BytesTogether.
-  /// \error Of a cell: unsupported  More than 2^28 bytes.
+  /// \error Of a cell: unsupported, resource_exhausted  It has too many bytes.
   virtual std::vector<result<cell_bytes>> read(std::span<const hdf5_cell_request> cells) const = 0;
 
   /// The same for all elements.

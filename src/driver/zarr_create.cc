@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "array/list_items.h"
 #include "base/counted.h"
 #include "driver/check_create.h"
 #include "driver/new_type.h"
@@ -121,6 +122,9 @@ result<> set_v2_codecs(const create_options& options, zarr_metadata& out) {
   if (out.type.kind() == dtype_kind::object && given_filters != nullptr && !given_filters->empty())
     out.type = type_of_objects(given_filters->front());
   if (!out.type.variable_length() || out.type.kind() == dtype_kind::object) return {};
+  if (is_nested_list(out.type))
+    return error(errc::unsupported,
+                 fmt::format("{} is not written: lists in Zarr have items of a fixed size", out.type.name()));
   const std::string wanted = out.type.kind() == dtype_kind::variable_utf8   ? "vlen-utf8"
                              : out.type.kind() == dtype_kind::variable_list ? "vlen-array"
                                                                             : "vlen-bytes";

@@ -291,7 +291,10 @@ def _nodes_below(source: Group, zarr_format: int, path: str = "") -> tuple[list[
 
 def _without_a_type(dtype: np.dtype[Any], zarr_format: int) -> str:
     """Why Zarr has no data type for a dtype; empty if it has one."""
-    if zarr_format != 2 and "vlen" in (dtype.metadata or {}):
+    vlen = (dtype.metadata or {}).get("vlen")
+    if isinstance(vlen, np.dtype) and vlen.hasobject:
+        return "Zarr stores lists of items of a fixed size only"
+    if zarr_format != 2 and vlen is not None:
         return "Zarr v3 has no data type for lists of variable length"
     return "Zarr has no data type for long doubles" if _has_long_doubles(dtype) else ""
 

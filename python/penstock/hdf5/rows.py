@@ -28,7 +28,8 @@ class _Field:
 
     def start(self, selection: tuple[Any, ...]) -> _Reading:
         if isinstance(self.node, Array):
-            return _Reading(self, self.node.read_async(selection), [])
+            is_one = len(selection) == self.node.ndim and all(isinstance(i, int | np.integer) for i in selection)
+            return _Reading(self, self.node.read_async(selection), [], is_one)
         return _Reading(self, None, [each.start(selection) for each in self.node])
 
 
@@ -37,6 +38,7 @@ class _Reading:
     field: _Field
     job: Job | None
     inner: list[_Reading]
+    is_one: bool = False  # a single element, not an array of them
 
     def finish(self) -> npt.NDArray[Any]:
         if self.job is None:
@@ -45,7 +47,8 @@ class _Reading:
         dtype = self.field.dtype.base
         if dtype.kind != "O":
             return np.asarray(values)
-        return _objects(values, is_list=dtype.metadata is not None and dtype.metadata["vlen"] not in (str, bytes))
+        is_list = dtype.metadata is not None and dtype.metadata["vlen"] not in (str, bytes)
+        return _in_array(values) if is_list and self.is_one else np.asarray(values, object)
 
 
 def read_rows(table: Hdf5Group, selection: Any) -> Any:
@@ -105,12 +108,8 @@ def _expanded(selection: Any, ndim: int) -> tuple[Any, ...]:
     return (*parts[:at], *[slice(None)] * (ndim - given), *parts[at + 1 :])
 
 
-def _objects(values: Any, is_list: bool) -> npt.NDArray[Any]:
-    """An array of objects; of one element, one without dimensions."""
-    if not is_list:
-        return np.asarray(values, object)
-    if isinstance(values, np.ndarray) and values.dtype.kind == "O":
-        return values
+def _in_array(one: Any) -> npt.NDArray[Any]:
+    """An array of objects without dimensions, with one list."""
     out = np.empty(1, object)
-    out[0] = values
+    out[0] = one
     return out.reshape(())

@@ -196,7 +196,9 @@ def stored_type(tid: Any) -> StoredType:
         half = stored_type(tid.get_super())
         if half.dtype[1:] in ("f4", "f8"):
             return StoredType(f"{half.dtype[0]}c{tid.get_size()}")
-        raise _refuse("complex numbers of other halves than float32 and float64")
+        if half.dtype == "<f16" and half.bits is None:
+            return StoredType([["r", "<f16"], ["i", "<f16"]])
+        raise _refuse("complex numbers of other halves than float32, float64 and little-endian long doubles")
     if kind == h5t.STRING:
         if tid.is_variable_str():
             return StoredType("|O", variable=True)
@@ -220,12 +222,8 @@ def stored_type(tid: Any) -> StoredType:
 
 
 def _check_list(item: StoredType) -> None:
-    if item.variable:
-        raise _refuse("lists of references or of values of variable length")
     if item.shape:
         raise _refuse("lists of arrays")
-    if item.bits is not None or item.texts:
-        raise _refuse("lists of padded text or of numbers with bits to spare")
 
 
 def fill_json(item: np.ndarray[Any, Any], stored: StoredType) -> Any:

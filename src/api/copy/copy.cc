@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "api/copy/array_copy.h"
+#include "array/list_items.h"
 #include "base/nearest_word.h"
 #include "driver/node_files.h"
 #include "driver/node_replacement.h"
@@ -118,7 +119,10 @@ class copy_plan {
       const std::string inner = path.empty() ? name : path + "/" + name;
       const result<node> child = open(g, name);
       if (child.ok() && g.format() == kHdf5Format && is_without_form(*child)) {
-        report.omitted.push_back({inner, "Zarr v3 has no data type for lists of variable length"});
+        const auto* const a = std::get_if<array>(&*child);
+        report.omitted.push_back({inner, is_nested_list(a->type())
+                                             ? "Zarr stores lists of items of a fixed size only"
+                                             : "Zarr v3 has no data type for lists of variable length"});
       } else if (child.ok()) {
         PENSTOCK_TRY(add(*child, prefix + name + "/", inner, depth + 1));
       } else if (g.format() == kHdf5Format && child.error().code() == errc::unsupported) {
@@ -134,7 +138,8 @@ class copy_plan {
   bool is_without_form(const node& of) const {
     const auto* const a = std::get_if<array>(&of);
     if (a == nullptr) return false;
-    return has_long_doubles(a->type()) || (a->type().kind() == dtype_kind::variable_list && options_.zarr_format != 2);
+    return has_long_doubles(a->type()) || is_nested_list(a->type()) ||
+           (a->type().kind() == dtype_kind::variable_list && options_.zarr_format != 2);
   }
 
   /// \error invalid_argument  A rule names a dimension that no array has.

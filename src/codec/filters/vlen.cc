@@ -1,6 +1,6 @@
 // vlen-utf8, vlen-bytes and vlen-array: the number of items, then each item's length in bytes and bytes; numbers are
-// little-endian 32 bits. Source: numcodecs documentation, "VLenUTF8", "VLenBytes" and "VLenArray"; zarr-extensions
-// codecs/vlen-utf8 and vlen-bytes.
+// little-endian 32 bits. A list of items of variable length is each item's length in bytes and bytes. Source: numcodecs
+// documentation, "VLenUTF8", "VLenBytes" and "VLenArray"; zarr-extensions codecs/vlen-utf8 and vlen-bytes.
 
 #include <fmt/format.h>
 
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "array/item_swap.h"
+#include "array/list_items.h"
 #include "array/utf8.h"
 #include "codec/byte_codecs.h"
 #include "codec/codec_members.h"
@@ -42,6 +43,29 @@ variable_item item_at(std::span<const std::byte> items, std::uint64_t i) noexcep
 struct list_items {
   dtype type;
   std::vector<bool> swapped;  // which of its leaves have the other byte order than this machine; empty: none
+  std::shared_ptr<const list_items> inner;  // of items that are lists
+
+  /// Checks the bytes of a list, and converts them between the stored byte order and that of memory, in either
+  /// direction. \returns What is wrong; empty: nothing.
+  std::string finish(std::byte* at, std::uint64_t bytes) const {
+    if (!type.variable_length()) {
+      const std::uint64_t item = type.item_bytes();
+      if (bytes % item != 0) return fmt::format("has {} bytes, not a multiple of {}", bytes, item);
+      if (!swapped.empty()) swap_items(at, bytes / item, type, swapped);
+      return {};
+    }
+    std::span<const std::byte> left(at, static_cast<std::size_t>(bytes));
+    for (std::uint64_t i = 0; !left.empty(); ++i) {
+      const auto item = take_list_item(left);
+      if (!item) return fmt::format("ends within item {} of a list", i);
+      if (inner) {
+        if (std::string wrong = inner->finish(at + (item->data() - at), item->size()); !wrong.empty()) return wrong;
+      } else if (type.kind() == dtype_kind::variable_utf8 && !is_utf8(*item)) {
+        return fmt::format("has text of {} bytes that is not UTF-8", item->size());
+      }
+    }
+    return {};
+  }
 };
 
 class vlen_codec final : public byte_codec {
@@ -131,14 +155,10 @@ class vlen_codec final : public byte_codec {
   }
 
  private:
-  // Converts between the stored byte order and that of memory, in either direction.
   result<> finish_list(std::byte* at, std::uint64_t bytes, std::uint64_t i) const {
-    const std::uint32_t item = list_->type.item_bytes();
-    if (bytes % item != 0)
-      return error{errc::corrupt_data,
-                   fmt::format("{} item {} has {} bytes, not a multiple of {}", name_, i, bytes, item)};
-    if (!list_->swapped.empty()) swap_items(at, bytes / item, list_->type, list_->swapped);
-    return {};
+    const std::string wrong = list_->finish(at, bytes);
+    if (wrong.empty()) return {};
+    return error{errc::corrupt_data, fmt::format("{} item {} {}", name_, i, wrong)};
   }
 
   // The sum of the lengths of the items that are needed.
@@ -194,17 +214,33 @@ void add_orders(const json& stored, std::vector<bool>& to) {
   }
 }
 
-result<std::optional<list_items>> items_of(const codec_config& config, const dtype& type) {
-  const dtype* const item = type.item();
-  const json* const stored = config.configuration.find("dtype");
-  if (item == nullptr || stored == nullptr) return std::optional<list_items>();
-  list_items out{*item, {}};
-  add_orders(*stored, out.swapped);
-  if (out.swapped.size() != leaf_count(*item))
+// The recursion is as deep as lists are nested, which `dtype` limits.
+result<list_items> items_in(const json& stored, const dtype& list) {
+  const auto wrong = [&] {
     return error{errc::corrupt_data, fmt::format("codec 'vlen-array' has dtype {}, the array has lists of {}",
-                                                 stored->dump(), item->name())};
+                                                 stored.dump(), list.item()->name())};
+  };
+  list_items out;
+  out.type = *list.item();
+  if (out.type.variable_length()) {
+    const json* const inner = stored.find("dtype");
+    if (out.type.item() == nullptr) return out;
+    if (inner == nullptr) return wrong();
+    PENSTOCK_ASSIGN(list_items made, items_in(*inner, out.type));
+    out.inner = std::make_shared<const list_items>(std::move(made));
+    return out;
+  }
+  add_orders(stored, out.swapped);
+  if (out.swapped.size() != leaf_count(out.type)) return wrong();
   if (std::find(out.swapped.begin(), out.swapped.end(), true) == out.swapped.end()) out.swapped.clear();
-  return std::optional(std::move(out));
+  return out;
+}
+
+result<std::optional<list_items>> items_of(const codec_config& config, const dtype& type) {
+  const json* const stored = config.configuration.find("dtype");
+  if (type.item() == nullptr || stored == nullptr) return std::optional<list_items>();
+  PENSTOCK_ASSIGN(list_items made, items_in(*stored, type));
+  return std::optional(std::move(made));
 }
 
 result<compiled_codec> make(std::string_view name, dtype_kind kind, const codec_config& config,

@@ -161,10 +161,10 @@ class array_reader {
     out.push_back({"filters", std::move(filters)});
     out.push_back({"dtype", dtype});
     out.push_back({"shape", list_json(element_.shape)});
-    if (out_.variable && out_.variable->item.is_null())
+    if (out_.variable && !out_.variable->items)
       out.push_back({"text", out_.variable->utf8 ? "utf-8" : "ascii"});
     else if (out_.variable)
-      out.push_back({"list", out_.variable->item});
+      out.push_back({"list", out_.variable->items->type});
     if (element_.is_reference()) out.push_back({"reference", json(true)});
     if (type.what == hdf5_type::kind::enumeration && dtype != json("|b1")) PENSTOCK_TRY(name_values(type, out));
     out_.storage = json(std::move(out));
@@ -225,17 +225,9 @@ class array_reader {
 
   result<> take_variable(const hdf5_type& type) {
     using outside = hdf5_element::outside;
-    const std::uint64_t address = file_.offset_bytes();
-    const std::uint64_t wanted = element_.elsewhere == outside::object   ? address
-                                 : element_.elsewhere == outside::region ? address + 4
-                                 : element_.elsewhere == outside::any
-                                     ? std::max(address + 10, std::uint64_t{type.bytes})
-                                     : address + 8;
-    if (type.bytes != wanted)
-      return hdf5_damaged(fmt::format("references of {} bytes, which have {}", type.bytes, wanted));
+    PENSTOCK_TRY(check_hdf5_reference(element_.elsewhere, type, file_.offset_bytes()));
     const bool utf8 = element_.elsewhere != outside::text || type.utf8;
-    out_.variable = hdf5_array::variable_elements{element_.elsewhere, type.bytes, utf8, element_.list_item};
-    if (element_.elsewhere == outside::list) out_.variable->item_bytes = type.base[0].bytes;
+    out_.variable = hdf5_array::variable_elements{element_.elsewhere, type.bytes, utf8, element_.items};
     // One reference of an array is at no fixed place in an element: members are taken out by a codec then.
     const bool is_array = !element_.shape.empty();
     const auto stored = is_array ? type.bytes : static_cast<std::uint32_t>(element_bytes_);

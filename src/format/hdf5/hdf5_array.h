@@ -35,10 +35,9 @@ struct hdf5_array {
   struct variable_elements {
     hdf5_element::outside what = hdf5_element::outside::text;
     std::uint32_t reference_bytes = 0;
-    bool utf8 = false;  ///< of text
-    json item = {};     ///< of lists: the type of their items, as in a .zarray
-    std::uint32_t item_bytes = 1;
-    std::uint32_t stored_bytes = 0;  ///< of one stored element, with the reference at `offset`
+    bool utf8 = false;                                      ///< of text
+    std::shared_ptr<const hdf5_list_item> items = nullptr;  ///< of lists
+    std::uint32_t stored_bytes = 0;                         ///< of one stored element, with the reference at `offset`
     std::uint32_t offset = 0;
     std::vector<std::byte> fill = {};  ///< the stored element of unwritten ones; empty: unwritten elements are empty
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -79,6 +80,8 @@ struct hdf5_filter {
 /// Source: HDF5 File Format Specification 4.0, IV.A.2.l. Empty if there is no such message.
 /// \error corrupt_data  It is damaged. \error unsupported  Another version.
 result<std::vector<hdf5_filter>> parse_hdf5_filters(const std::vector<hdf5_message>& header);
+/// The same for the body of the message.
+result<std::vector<hdf5_filter>> parse_hdf5_filters(std::span<const std::byte> body);
 
 /// A part of a dataset in another file.
 struct hdf5_external_part {

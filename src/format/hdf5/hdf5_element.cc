@@ -273,13 +273,31 @@ hdf5_element reference_of(const hdf5_type& type) {
   return out;
 }
 
-result<json> list_item_of(const hdf5_type& type) {
-  PENSTOCK_ASSIGN(hdf5_element out, hdf5_element_of(type));
-  if (out.is_elsewhere()) return refuse("lists of references or of values of variable length");
-  if (!out.shape.empty()) return refuse("lists of arrays");
-  if (!out.codecs().empty()) return refuse("lists of padded text or of numbers with bits to spare");
-  if (out.item_bytes == 0) return refuse("lists of items without bytes");
-  return std::move(out.dtype);
+// The codec of elements that are stored elsewhere, which the codec vlen-array names for items of lists.
+json codec_of(const hdf5_element& element, bool utf8) {
+  using outside = hdf5_element::outside;
+  if (element.elsewhere == outside::list)
+    return json(json::object_t{{"id", "vlen-array"}, {"dtype", element.items->type}});
+  return json(json::object_t{{"id", element.elsewhere != outside::text || utf8 ? "vlen-utf8" : "vlen-bytes"}});
+}
+
+result<std::shared_ptr<const hdf5_list_item>> list_item_of(const hdf5_type& type) {
+  PENSTOCK_ASSIGN(hdf5_element element, hdf5_element_of(type));
+  if (!element.shape.empty()) return refuse("lists of arrays");
+  if (element.item_bytes == 0) return refuse("lists of items without bytes");
+  hdf5_list_item out;
+  out.stored_bytes = type.bytes;
+  out.elsewhere = element.elsewhere;
+  out.items = element.items;
+  if (element.is_elsewhere()) {
+    out.type = codec_of(element, type.utf8);
+    return std::make_shared<const hdf5_list_item>(std::move(out));
+  }
+  out.item_bytes = element.item_bytes;
+  json::array_t codecs = element.codecs();
+  if (!codecs.empty()) out.codec = std::move(codecs.front());
+  out.type = std::move(element.dtype);
+  return std::make_shared<const hdf5_list_item>(std::move(out));
 }
 
 }  // namespace
@@ -297,6 +315,21 @@ json::array_t hdf5_element::codecs() const {
   out.emplace_back("elementsize", std::uint64_t{item_bytes});
   out.emplace_back("fields", std::move(fields));
   return {json(std::move(out))};
+}
+
+result<> check_hdf5_reference(hdf5_element::outside what, const hdf5_type& type, std::size_t offset_bytes) {
+  using outside = hdf5_element::outside;
+  const std::uint64_t address = offset_bytes;
+  const std::uint64_t wanted = what == outside::object   ? address
+                               : what == outside::region ? address + 4
+                               : what == outside::any    ? std::max(address + 10, std::uint64_t{type.bytes})
+                                                         : address + 8;
+  if (type.bytes != wanted)
+    return hdf5_damaged(fmt::format("references of {} bytes, which have {}", type.bytes, wanted));
+  if (what != outside::list) return {};
+  const hdf5_type& item = type.base[0];
+  PENSTOCK_ASSIGN(const hdf5_element element, hdf5_element_of(item));
+  return element.is_elsewhere() ? check_hdf5_reference(element.elsewhere, item, offset_bytes) : result<>();
 }
 
 hdf5_number_form hdf5_form_of(const hdf5_type& type) noexcept {
@@ -345,7 +378,7 @@ result<hdf5_element> hdf5_element_of(const hdf5_type& type) {
       hdf5_element out = plain("|O", type.bytes);
       out.elsewhere = type.is_text ? hdf5_element::outside::text : hdf5_element::outside::list;
       if (!type.is_text) {
-        PENSTOCK_ASSIGN(out.list_item, list_item_of(type.base[0]));
+        PENSTOCK_ASSIGN(out.items, list_item_of(type.base[0]));
       }
       return out;
     }
@@ -354,8 +387,14 @@ result<hdf5_element> hdf5_element_of(const hdf5_type& type) {
     case kind::complex: {
       PENSTOCK_ASSIGN(const hdf5_element half, hdf5_element_of(type.base[0]));
       std::string name = complex_of(half, type.bytes);
-      if (name.empty()) return refuse("complex numbers of other halves than float32 and float64");
-      return plain(std::move(name), type.bytes);
+      if (!name.empty()) return plain(std::move(name), type.bytes);
+      if (half.dtype != json("<f16") || !half.bits.is_null())
+        return refuse("complex numbers of other halves than float32, float64 and little-endian long doubles");
+      // As the compound that older files have.
+      hdf5_element out;
+      out.dtype = json(json::array_t{json(json::array_t{"r", "<f16"}), json(json::array_t{"i", "<f16"})});
+      out.item_bytes = out.stored_bytes = type.bytes;
+      return out;
     }
   }
   return refuse("an unknown class");

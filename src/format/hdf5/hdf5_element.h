@@ -3,6 +3,7 @@
 #include <penstock/result.h>
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include <penstock/extend/json.h>
@@ -11,6 +12,8 @@
 #include "format/hdf5/hdf5_type.h"
 
 namespace penstock::inline v0 {
+
+struct hdf5_list_item;
 
 /// An element type of a file as Zarr v2 metadata writes it, with the codecs that convert stored items to it.
 struct hdf5_element {
@@ -38,7 +41,7 @@ struct hdf5_element {
   std::uint32_t stored_bytes = 0;    ///< of one item in the file
   std::vector<text> texts;           ///< bytes after the end of these are not part of the value
   outside elsewhere = outside::nothing;
-  json list_item;  ///< of a list: the type of its items, as `dtype`; else null
+  std::shared_ptr<const hdf5_list_item> items;  ///< of a list; else null
 
   bool is_elsewhere() const noexcept { return elsewhere != outside::nothing; }
   bool is_reference() const noexcept {
@@ -51,11 +54,32 @@ struct hdf5_element {
   friend bool operator==(const hdf5_element&, const hdf5_element&) = default;
 };
 
+/// How a file stores the items of a list of variable length.
+struct hdf5_list_item {
+  json type;                       ///< as in a .zarray; the codec of items of variable length
+  std::uint32_t stored_bytes = 0;  ///< of one item in the file
+  std::uint32_t item_bytes = 0;    ///< of one item of `type`
+  json codec;                      ///< converts stored items; null: no conversion is needed
+  hdf5_element::outside elsewhere = hdf5_element::outside::nothing;
+  std::shared_ptr<const hdf5_list_item> items;  ///< of lists of lists
+
+  bool is_elsewhere() const noexcept { return elsewhere != hdf5_element::outside::nothing; }
+  /// Whether the bytes in the file are those in memory, apart from their order.
+  bool is_plain() const noexcept { return !is_elsewhere() && codec.is_null(); }
+  /// Whether there are references in it, at any depth.
+  bool has_references() const noexcept {
+    return items ? items->has_references() : is_elsewhere() && elsewhere != hdf5_element::outside::text;
+  }
+};
+
+/// Checks the size of an element that is stored elsewhere. \error corrupt_data  It differs from that of its kind.
+result<> check_hdf5_reference(hdf5_element::outside what, const hdf5_type& type, std::size_t offset_bytes);
+
 /// The storage form of an integer, a bit field or a floating-point number.
 hdf5_number_form hdf5_form_of(const hdf5_type& type) noexcept;
 
 /// The element type for an HDF5 type.
-/// \error unsupported  Types that arrays cannot have, by name: lists of lists, times, unusual floats.
+/// \error unsupported  Types that arrays cannot have, by name: lists of arrays, times, unusual floats.
 /// \error corrupt_data  Members of a compound overlap.
 result<hdf5_element> hdf5_element_of(const hdf5_type& type);
 

@@ -177,7 +177,7 @@ TEST(Hdf5Element, MembersOfAGroupAreFoundByTheirPath) {
     EXPECT_FALSE(find_hdf5_field(table, none).has_value()) << none;
 }
 
-TEST(Hdf5Element, ListsHaveItemsOfAFixedSize) {
+TEST(Hdf5Element, ListsHaveItemsOfEveryReadableType) {
   hdf5_type list;
   list.what = kind::variable;
   list.bytes = 16;
@@ -185,11 +185,32 @@ TEST(Hdf5Element, ListsHaveItemsOfAFixedSize) {
   const auto made = hdf5_element_of(list);
   ASSERT_TRUE(made.ok());
   EXPECT_EQ(made->elsewhere, hdf5_element::outside::list);
-  EXPECT_EQ(made->list_item, json("<f4"));
+  EXPECT_EQ(made->items->type, json("<f4"));
+  EXPECT_TRUE(made->items->is_plain());
   hdf5_type lists = list;
   lists.base = {list};
-  EXPECT_EQ(hdf5_element_of(lists).error().message(),
-            "HDF5 elements of lists of references or of values of variable length are not readable");
+  const auto nested = hdf5_element_of(lists);
+  EXPECT_EQ(nested->items->type.dump(), R"({"id":"vlen-array","dtype":"<f4"})");
+  EXPECT_EQ(nested->items->elsewhere, hdf5_element::outside::list);
+  EXPECT_FALSE(nested->items->has_references());
+  EXPECT_TRUE(check_hdf5_reference(nested->elsewhere, lists, 8).ok());
+  lists.base[0].bytes = 12;
+  EXPECT_EQ(check_hdf5_reference(nested->elsewhere, lists, 8).error().code(), errc::corrupt_data);
+  hdf5_type references = list;
+  references.base[0] = {};
+  references.base[0].what = kind::reference;
+  references.base[0].bytes = 8;
+  EXPECT_EQ(hdf5_element_of(references)->items->type.dump(), R"({"id":"vlen-utf8"})");
+  EXPECT_TRUE(hdf5_element_of(references)->items->has_references());
+  hdf5_type padded = list;
+  padded.base = {text(3, hdf5_type::pad::terminated)};
+  EXPECT_EQ(hdf5_element_of(padded)->items->type, json("|S3"));
+  EXPECT_EQ(hdf5_element_of(padded)->items->codec.dump(),
+            R"({"id":"hdf5.string","elementsize":3,"fields":[[0,1,3,0]]})");
+  hdf5_type wide = list;
+  wide.base = {integer(3)};
+  EXPECT_EQ(hdf5_element_of(wide)->items->stored_bytes, 3U);
+  EXPECT_EQ(hdf5_element_of(wide)->items->item_bytes, 4U);
   list.base[0].what = kind::text;
   list.base[0].bytes = 0;
   EXPECT_FALSE(hdf5_element_of(list).ok());

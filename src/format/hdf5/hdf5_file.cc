@@ -14,6 +14,8 @@ namespace {
 constexpr std::string_view kSignature = "\x89HDF\r\n\x1a\n";
 /// The largest superblock of all supported versions.
 constexpr std::uint64_t kMostSuperblockBytes = 128;
+/// Compressed metadata. Deflate makes at most 1032 bytes of one.
+constexpr std::uint64_t kMostDecodedBytes = std::uint64_t{16} << 20, kMostDecodedTimes = 256;
 constexpr std::uint64_t kFirstUserBlock = 512, kLastUserBlock = std::uint64_t{1} << 26;
 
 result<> check(std::span<const std::byte> covered, std::uint64_t stored, hdf5_checksums sums, std::string_view what) {
@@ -44,7 +46,10 @@ result<> check_hdf5_block(std::span<const std::byte> block, hdf5_checksums sums,
 }
 
 hdf5_file::hdf5_file(hdf5_source& from, hdf5_checksums sums, std::uint64_t readings) noexcept
-    : from_(&from), sums_(sums), budget_(std::max(saturating_mul(from.size(), readings), std::uint64_t{1} << 16)) {}
+    : from_(&from),
+      sums_(sums),
+      budget_(std::max(saturating_mul(from.size(), readings), std::uint64_t{1} << 16)),
+      decoded_(saturating_add(saturating_mul(from.size(), kMostDecodedTimes), kMostDecodedBytes)) {}
 
 result<hdf5_file> hdf5_file::open(hdf5_source& from, hdf5_checksums sums, std::uint64_t readings) {
   hdf5_file made(from, sums, readings);
@@ -132,6 +137,15 @@ void hdf5_file::expect(std::uint64_t address, std::uint64_t length) {
 result<> hdf5_file::spend(std::uint64_t bytes) {
   if (bytes > budget_) return hdf5_damaged("its structures lead in circles");
   budget_ -= bytes;
+  return {};
+}
+
+result<> hdf5_file::spend_decoded(std::uint64_t bytes) {
+  if (bytes > decoded_)
+    return hdf5_unknown(fmt::format("compressed metadata of more than {} bytes in a file of {}",
+                                    saturating_add(saturating_mul(size(), kMostDecodedTimes), kMostDecodedBytes),
+                                    size()));
+  decoded_ -= bytes;
   return {};
 }
 

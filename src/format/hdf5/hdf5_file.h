@@ -120,6 +120,9 @@ class hdf5_file {
   /// Counts `bytes` that a parser copies from parts that it has read before.
   /// \error corrupt_data  The limit is exceeded.
   result<> spend(std::uint64_t bytes);
+  /// Counts `bytes` that are made of compressed metadata. The limit is 16 MiB and 256 times the file's size.
+  /// \error unsupported  The limit is exceeded.
+  result<> spend_decoded(std::uint64_t bytes);
   bool waiting() const noexcept { return from_->waiting(); }
   /// Whether parsers of messages verify checksums, too.
   hdf5_checksums checksums() const noexcept { return sums_; }
@@ -150,7 +153,8 @@ class hdf5_file {
 
   hdf5_source* from_;
   hdf5_checksums sums_;
-  std::uint64_t budget_;  // bytes that may still be read
+  std::uint64_t budget_;   // bytes that may still be read
+  std::uint64_t decoded_;  // and those that may still be made of compressed metadata
   std::size_t offset_bytes_ = 8, length_bytes_ = 8;
   std::uint64_t base_ = 0, end_ = 0, root_ = 0, extension_ = ~std::uint64_t{0};
 };

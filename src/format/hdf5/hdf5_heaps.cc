@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/checked.h"
+
 namespace penstock::inline v0 {
 
 result<hdf5_local_heap> hdf5_local_heap::read(hdf5_file& file, std::uint64_t address) {
@@ -35,7 +37,7 @@ result<std::string_view> hdf5_local_heap::text(std::uint64_t offset) const {
   return std::string_view(reinterpret_cast<const char*>(&*begin), static_cast<std::size_t>(end - begin));
 }
 
-result<hdf5_global_heap::contents> hdf5_global_heap::parse(std::uint64_t collection) {
+result<std::uint64_t> hdf5_global_heap::length_of(std::uint64_t collection) {
   const std::uint64_t prefix = 8 + file_.length_bytes();
   constexpr std::uint64_t kLikely = 4096;  // the least size of a collection
   PENSTOCK_ASSIGN(const auto head, file_.begin_of(collection, prefix, kLikely));
@@ -45,6 +47,32 @@ result<hdf5_global_heap::contents> hdf5_global_heap::parse(std::uint64_t collect
   cursor.skip(3);
   const std::uint64_t length = cursor.number(file_.length_bytes());
   if (length < prefix) return hdf5_damaged(fmt::format("a global heap collection of {} bytes", length));
+  return length;
+}
+
+// The object of a collection that has, apart from free space, only that; nullopt: the collection is not of this kind.
+result<std::optional<std::span<const std::byte>>> hdf5_global_heap::long_object(std::uint64_t collection,
+                                                                                std::uint64_t index) {
+  constexpr std::uint64_t kLongBytes = std::uint64_t{64} << 10;
+  const std::uint64_t prefix = 8 + file_.length_bytes();
+  const std::optional<std::span<const std::byte>> none;
+  PENSTOCK_ASSIGN(const std::uint64_t length, length_of(collection));
+  if (length <= kLongBytes) return none;
+  std::uint64_t at = 0;
+  if (!checked_add(collection, 2 * prefix, at)) return none;
+  PENSTOCK_ASSIGN(const auto head, file_.at(collection + prefix, prefix));
+  hdf5_cursor cursor(head);
+  const std::uint64_t number = cursor.number(2);
+  cursor.skip(6);
+  const std::uint64_t bytes = cursor.number(file_.length_bytes());
+  if (number != index || bytes <= kLongBytes || bytes > length - 2 * prefix) return none;
+  PENSTOCK_ASSIGN(const auto object, file_.at(at, bytes));
+  return std::optional(object);
+}
+
+result<hdf5_global_heap::contents> hdf5_global_heap::parse(std::uint64_t collection) {
+  const std::uint64_t prefix = 8 + file_.length_bytes();
+  PENSTOCK_ASSIGN(const std::uint64_t length, length_of(collection));
   PENSTOCK_ASSIGN(const auto block, file_.at(collection, length));
   contents made;
   made.address = collection;
@@ -68,7 +96,6 @@ result<hdf5_global_heap::contents> hdf5_global_heap::parse(std::uint64_t collect
 
 result<const hdf5_global_heap::contents*> hdf5_global_heap::read(std::uint64_t collection) {
   if (last_ != nullptr && last_->address == collection) return last_;
-  if (!keeps_long_) forget_long();
   auto known = collections_.find(collection);
   if (known == collections_.end()) {
     PENSTOCK_ASSIGN(contents made, parse(collection));
@@ -78,16 +105,12 @@ result<const hdf5_global_heap::contents*> hdf5_global_heap::read(std::uint64_t c
   return last_;
 }
 
-void hdf5_global_heap::forget_long() {
-  constexpr std::size_t kLongBytes = std::size_t{64} << 10;
-  if (last_ == nullptr || last_->objects.size() != 1 || last_->bytes.size() <= kLongBytes) return;
-  const std::uint64_t address = last_->address;
-  last_ = nullptr;
-  collections_.erase(address);
-}
-
 result<std::span<const std::byte>> hdf5_global_heap::object(std::uint64_t collection, std::uint64_t index) {
   if (collection == 0 || file_.undefined(collection)) return std::span<const std::byte>();
+  if (!keeps_long_ && !collections_.contains(collection)) {
+    PENSTOCK_ASSIGN(const auto found, long_object(collection, index));
+    if (found) return *found;
+  }
   PENSTOCK_ASSIGN(const contents* const in, read(collection));
   const auto found = std::lower_bound(in->objects.begin(), in->objects.end(), index,
                                       [](const entry& each, std::uint64_t wanted) { return each.index < wanted; });

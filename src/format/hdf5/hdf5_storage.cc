@@ -54,11 +54,14 @@ result<hdf5_fill> parse_hdf5_fill(const std::vector<hdf5_message>& header) {
 }
 
 result<std::vector<hdf5_filter>> parse_hdf5_filters(const std::vector<hdf5_message>& header) {
+  const hdf5_message* const found = find_message(header, hdf5_message::filters);
+  return found == nullptr ? std::vector<hdf5_filter>() : parse_hdf5_filters(found->body);
+}
+
+result<std::vector<hdf5_filter>> parse_hdf5_filters(std::span<const std::byte> body) {
   constexpr std::uint64_t kFirstNamed = 256, kMostFilters = 32;
   std::vector<hdf5_filter> out;
-  const hdf5_message* const found = find_message(header, hdf5_message::filters);
-  if (found == nullptr) return out;
-  hdf5_cursor cursor(found->body);
+  hdf5_cursor cursor(body);
   const std::uint64_t version = cursor.number(1), count = cursor.number(1);
   if (version != 1 && version != 2) return hdf5_unknown(fmt::format("a filter pipeline of version {}", version));
   if (count > kMostFilters) return hdf5_damaged(fmt::format("a pipeline of {} filters", count));

@@ -1,4 +1,5 @@
 #include "format/zarr/zarr_data_type.h"
+#include "array/list_items.h"
 
 #include <fmt/format.h>
 
@@ -261,6 +262,9 @@ result<json> write_data_type(const dtype& type) {
     case dtype_kind::object:
       return error(errc::unsupported, "elements that are Python objects have no form in Zarr v3");
     case dtype_kind::variable_list:
+      if (is_nested_list(type))
+        return error(errc::unsupported,
+                     fmt::format("{} is not written: lists in Zarr have items of a fixed size", type.name()));
       return error(errc::unsupported,
                    "lists of variable length have no data type in Zarr v3: write them with zarr_format 2");
     case dtype_kind::structured:

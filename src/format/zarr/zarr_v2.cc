@@ -181,9 +181,15 @@ dtype type_of_objects(const json& codec) {
   if (id != nullptr && *id == "vlen-bytes") return dtype::variable_bytes();
   const json* const named = codec.find("dtype");
   if (id == nullptr || *id != "vlen-array" || named == nullptr) return dtype::object();
-  auto item = parse_v2_dtype(*named);
-  if (!item.ok()) return dtype::object();
-  auto made = dtype::variable_list(std::move(item->type));
+  dtype item = dtype::object();
+  if (named->as_object() != nullptr) {
+    item = type_of_objects(*named);  // as deep as the JSON is
+  } else {
+    auto parsed = parse_v2_dtype(*named);
+    if (!parsed.ok()) return dtype::object();
+    item = std::move(parsed->type);
+  }
+  auto made = dtype::variable_list(std::move(item));
   return made.ok() ? std::move(*made) : dtype::object();
 }
 
