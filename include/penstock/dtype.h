@@ -99,8 +99,8 @@ class PENSTOCK_API dtype {
   static dtype datetime(time_unit unit, std::uint32_t scale = 1) noexcept;
   static dtype timedelta(time_unit unit, std::uint32_t scale = 1) noexcept;
 
-  /// Lists, each of any number of items: ragged arrays. Zarr 2 stores them (codec vlen-array), as HDF5 and NetCDF-4 do.
-  /// \error unsupported  Items of variable length or of less than a byte. \error invalid_argument  Items without bytes.
+  /// Lists, each of any number of items: ragged arrays. HDF5 has them; Zarr 2 if items have a fixed size (vlen-array).
+  /// \error unsupported  Items below a byte, objects, over 32 levels. \error invalid_argument  Items without bytes.
   static result<dtype> variable_list(dtype item);
 
   /// A structure of `fields`.
