@@ -16,8 +16,8 @@ namespace penstock::inline v0 {
 /// An element of variable length in memory: a reference to its bytes.
 ///
 /// variable_utf8: UTF-8; variable_bytes: bytes; `data` may be null if `size` is 0. object: `data` is a PyObject*,
-/// `size` is 0. variable_list: the bytes of the items, in this machine's byte order, not aligned. All zeros are the
-/// empty string or list.
+/// `size` is 0. variable_list: the bytes of the items, in this machine's byte order, not aligned; before each item of
+/// variable length its size (4 bytes, little-endian). All zeros are the empty string or list.
 struct variable_item {
   const std::byte* data = nullptr;
   std::uint64_t size = 0;
