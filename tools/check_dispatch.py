@@ -31,6 +31,7 @@ ALLOWED = {
 
 # The files that may have suffixes of formats, with the suffixes and the reason.
 ALLOWED_ENDINGS = {
+    "api/hdf5_writer.py": ({".nc", ".nc4"}, "netCDF's names of variables are a convention of these files only"),
     "api/open.py": ({".zip"}, "an empty file may become an archive; no driver has the ending"),
     "interop/xarray/tiff.py": ({".zarr.zip"}, "archives with Zarr in them; no driver has the ending"),
     "shards/sharded_array.py": ({".json"}, "a manifest's form is chosen by it, not its format"),

@@ -14,7 +14,7 @@ import numpy as np
 
 from penstock import _core
 from penstock.api.create_options import AUTO, check_format, check_name, codecs_of
-from penstock.api.open import open
+from penstock.api.open import open, open_array
 from penstock.api.written_values import warn_of_place
 from penstock.core.array import Array
 from penstock.core.attributes import to_json
@@ -251,7 +251,7 @@ def _copy_members(
                 del copied["steps"]
                 done.update(copied)
                 if name in grown:
-                    open(to, os.fsdecode(at), context=context).resize(grown[name])
+                    open_array(to, os.fsdecode(at), context=context).resize(grown[name])
             else:
                 done["groups"] += 1
                 _core.create_group(to, context, at, zarr_format, False, to_json(dict(node.attrs)))
@@ -291,7 +291,8 @@ def _nodes_below(source: Group, zarr_format: int, path: str = "") -> tuple[list[
 
 def _without_a_type(dtype: np.dtype[Any], zarr_format: int) -> str:
     """Why Zarr has no data type for a dtype; empty if it has one."""
-    vlen = (dtype.metadata or {}).get("vlen")
+    metadata: Mapping[str, Any] = dtype.metadata or {}
+    vlen = metadata.get("vlen")
     if isinstance(vlen, np.dtype) and vlen.hasobject:
         return "Zarr stores lists of items of a fixed size only"
     if zarr_format != 2 and vlen is not None:

@@ -251,7 +251,7 @@ def _compare_start(source: Any, made: Any) -> None:
     if not source.size:
         return
     rows = max(1, _BLOCK_BYTES // max(1, source.nbytes // source.shape[0]))
-    for start in range(0, source.shape[0], rows):
-        box = (slice(start, min(start + rows, source.shape[0])), *(slice(0, length) for length in source.shape[1:]))
-        if not np.array_equal(source[box], made[box], equal_nan=source.dtype.kind in "fc"):
-            raise CorruptDataError("the copy has other elements than the source", f"array '{source.uri}'")
+    with Stream(source, (min(rows, source.shape[0]), *source.shape[1:]), 1) as blocks:
+        for block in blocks:
+            if not np.array_equal(block.data, made[block.box], equal_nan=source.dtype.kind in "fc"):
+                raise CorruptDataError("the copy has other elements than the source", f"array '{source.uri}'")

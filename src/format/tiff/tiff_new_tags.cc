@@ -124,12 +124,12 @@ class key_tags {
 
 // TIFF's own texts by GDAL's names. Source: TIFF 6.0, sections 8 and 12.
 constexpr std::array<std::pair<std::string_view, std::uint16_t>, 7> kTexts = {{{"TIFFTAG_DOCUMENTNAME", 269},
-                                                                             {"TIFFTAG_IMAGEDESCRIPTION", 270},
-                                                                             {"TIFFTAG_SOFTWARE", 305},
-                                                                             {"TIFFTAG_DATETIME", 306},
-                                                                             {"TIFFTAG_ARTIST", 315},
-                                                                             {"TIFFTAG_HOSTCOMPUTER", 316},
-                                                                             {"TIFFTAG_COPYRIGHT", 33432}}};
+                                                                               {"TIFFTAG_IMAGEDESCRIPTION", 270},
+                                                                               {"TIFFTAG_SOFTWARE", 305},
+                                                                               {"TIFFTAG_DATETIME", 306},
+                                                                               {"TIFFTAG_ARTIST", 315},
+                                                                               {"TIFFTAG_HOSTCOMPUTER", 316},
+                                                                               {"TIFFTAG_COPYRIGHT", 33432}}};
 
 /// Adds the tags of items that TIFF has tags for, and returns the other items.
 metadata_items add_texts(const metadata_items& items, std::vector<tiff_tag>& to) {
