@@ -45,12 +45,19 @@ def elements_of(values: Any) -> list[Any]:
     return [values]
 
 
+def same_lists(ours: Any, theirs: Any) -> bool:
+    """Whether lists are equal; their items may be lists."""
+    if theirs.dtype.kind != "O":
+        return np.array_equal(ours, theirs, equal_nan=theirs.dtype.kind == "f")
+    return len(ours) == len(theirs) and all(map(same_lists, ours, theirs))
+
+
 def same_elsewhere(path: Path, found: Any, wanted: Any) -> bool:
     """Whether lists are equal, and paths lead to the objects of the references."""
     with h5py.File(path) as file:
         for ours, theirs in zip(np.asarray(found, object).ravel(), elements_of(wanted), strict=True):
             if isinstance(theirs, np.ndarray):
-                if not np.array_equal(ours, theirs, equal_nan=theirs.dtype.kind == "f"):
+                if not same_lists(ours, theirs):
                     return False
             elif not theirs:
                 if ours != "":
