@@ -77,7 +77,7 @@ def test_chunks_are_read_once_and_objects_written_once(seed: int, tmp_path: Path
     assert not target.objects
     assert plan.memory_bytes <= memory
     for step in plan.steps:
-        kind = "file" if step.passes == 2 else "gathered" if ", and put into " in step.text else "direct"
+        kind = "file" if step.passes == 2 else "gathered" if " into " in step.text else "direct"
         WAYS[kind] = WAYS.get(kind, 0) + 1
     source.reads.clear()
     b = ps.rechunk(a, target, new, **options)

@@ -192,7 +192,7 @@ def test_only_the_selected_row_groups_are_decoded(tmp_path: Path) -> None:
 def test_nulls_of_tables(tmp_path: Path) -> None:
     for number in range(2):
         pq.write_table(pa.table({"x": pa.array([1.0, None, 3.0])}), tmp_path / f"t_{number}.parquet")
-    with pytest.raises(ps.InvalidArgumentError, match=r"has 1 nulls[\s\S]*t_0.parquet"):
+    with pytest.raises(ps.InvalidArgumentError, match=r"has 1 null[\s\S]*t_0.parquet"):
         ps.open_shards(str(tmp_path / "t_*.parquet"), column="x")[...]
     assert ps.open_shards(str(tmp_path / "t_*.parquet"), column="x", nulls=0)[...].tolist() == [1, 0, 3] * 2
 

@@ -133,7 +133,7 @@ def test_nulls_are_refused_or_filled(tmp_path, form):
     blocks = pa.array([[1, 2], None, [3, None], [5, 6], [7, 8]], pa.list_(pa.int32(), 2))
     data = pa.table({"f": values, "i": whole, "b": truth, "l": blocks}).slice(1)
     path = write(tmp_path / "x", data, form, 2)
-    with pytest.raises(ps.InvalidArgumentError, match=r"column 'f' has 1 nulls in row group 0"):
+    with pytest.raises(ps.InvalidArgumentError, match=r"column 'f' has 1 null in row group 0"):
         ps.open(path, columns="f")[...]
     assert np.array_equal(ps.open(path, columns="f", nulls=np.nan)[...], [np.nan, 3, np.nan, 5], equal_nan=True)
     assert ps.open(path, columns="i", nulls=-1)[...].tolist() == [-1, 3, 4, -1]

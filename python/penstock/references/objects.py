@@ -121,7 +121,7 @@ class ReferencedArray(Array):
 
     @property
     def storage(self) -> dict[str, Any]:
-        """How a dataset of HDF5 is stored: `chunks`, `filters` (parameters by number), `maxshape`, `dtype`; else {}."""
+        """How a dataset of HDF5 is stored: `chunks`, `filters` (parameters by name), `maxshape`, `dtype`; else {}."""
         return {}
 
     @property

@@ -65,6 +65,19 @@ def describe_dataset(
     return made
 
 
+# The filters that netCDF4-python and h5py name.
+_NAMES = {1: "zlib", 2: "shuffle", 3: "fletcher32", 4: "szip", 5: "nbit", 6: "scaleoffset", 307: "bzip2"}
+_NAMES |= {
+    32000: "lzf",
+    32001: "blosc",
+    32004: "lz4",
+    32008: "bitshuffle",
+    32013: "zfp",
+    32015: "zstd",
+    32026: "blosc2",
+}
+
+
 def _storage(dataset: Any, plist: Any, stored: StoredType) -> dict[str, Any]:
     import h5py
 
@@ -82,7 +95,7 @@ def _storage(dataset: Any, plist: Any, stored: StoredType) -> dict[str, Any]:
     return {
         "chunks": dataset.chunks,
         "maxshape": dataset.maxshape,
-        "filters": {number: tuple(int(value) for value in values) for number, _, values, _ in filters},
+        "filters": {_NAMES.get(number, number): tuple(map(int, values)) for number, _, values, _ in filters},
         "dtype": dtype,
     }
 
