@@ -65,7 +65,7 @@ extern "C" int run_vlen(const std::uint8_t* data, std::size_t size) {
   scratch.arena = &arena;
   const std::span<const std::byte> rest = input.rest();
   bool ok = false;
-  const auto hostile = decode(chain, rest, scratch, ok);
+  auto hostile = decode(chain, rest, scratch, ok);
   if (ok) {
     for (const variable_item& item : hostile) {
       std::vector<std::byte> read(item.data, item.data + item.size);  // every byte of the output may be written
