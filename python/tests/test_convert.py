@@ -234,7 +234,7 @@ def test_texts_are_copied_from_tiff_to_tiff(tmp_path: Path) -> None:
         "TIFFTAG_IMAGEDESCRIPTION": '{"level": 2}',
         "TIFFTAG_SOFTWARE": "written by hand",
         "TIFFTAG_DATETIME": "2026:11:29 12:00:00",
-        "TIFFTAG_ARTIST": "nobody",
+        "TIFFTAG_ARTIST": "A. Painter",
         "TIFFTAG_HOSTCOMPUTER": "host",
         "TIFFTAG_COPYRIGHT": "CC0",
     }

@@ -35,8 +35,9 @@ result<node> open_zarr_at(node_place at, int prefer) {
   return no_zarr_node(uri);
 }
 
-/// The error of an array that is a group. It names the members of a file: listing those of a store may be expensive.
-error is_group(const group& found, std::string_view uri) {
+/// The error if a group is found where an array is needed. It names the members of a file only: listing a store may be
+/// expensive.
+error not_an_array(const group& found, std::string_view uri) {
   constexpr std::size_t kMostNames = 20;
   error wrong(errc::invalid_argument, fmt::format("'{}' is a group, not an array", uri));
   const group_state& state = found.state();
@@ -104,13 +105,13 @@ result<std::vector<array>> open_arrays(std::span<const std::string> uris, const 
 result<array> open_array(std::shared_ptr<const store> from, const open_options& options) {
   PENSTOCK_ASSIGN(node found, open(std::move(from), options));
   if (auto* out = std::get_if<array>(&found)) return std::move(*out);
-  return is_group(std::get<group>(found), std::get<group>(found).uri());
+  return not_an_array(std::get<group>(found), std::get<group>(found).uri());
 }
 
 result<array> open_array(std::string_view uri, const open_options& options) {
   PENSTOCK_ASSIGN(node found, open(uri, options));
   if (auto* out = std::get_if<array>(&found)) return std::move(*out);
-  return is_group(std::get<group>(found), uri);
+  return not_an_array(std::get<group>(found), uri);
 }
 
 result<node> open(const group& parent, std::string_view path) {

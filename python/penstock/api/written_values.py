@@ -112,7 +112,8 @@ def for_tiff(data: Any, options: dict[str, Any], dtype: Any = None) -> tuple[Any
         return _for_tiff(data, options), {}
     if isinstance(data, TiffArray):
         facts, texts = placed.options_of_image(data)
-        facts["mask"] = placed.mask_of_image(data)
+        if options.get("mask") is None:
+            facts["mask"] = placed.mask_of_image(data)
     else:
         facts, texts = placed.options_of(data, _group_of(data))
     if dtype is not None or any(options.get(name) for name in ("photometric", "alpha")):
