@@ -160,7 +160,7 @@ def convert(
     storage_options
         For the source's URI, as for `open`.
     options
-        For TIFF: those of `create_array` (`crs`, `transform`, `compression`, ...). For many files: of `ShardWriter`.
+        For TIFF: those of `create_array` (`crs`, `transform`, `compress`, ...). For many files: of `ShardWriter`.
 
     Returns
     -------

@@ -82,7 +82,7 @@ def copy(
         so (files, dicts); in other stores it is erased after all checks.
     resume
         Continue an interrupted copy: metadata is written first, and existing objects are not copied again. The node at
-        the target must have the same metadata.
+        the target must have the same metadata. Not for groups of other formats than Zarr.
     durable
         Return only when the copy is on the storage device, if the store reports that.
     memory
@@ -114,7 +114,8 @@ def copy(
         A node exists at the target and neither `overwrite` nor `resume` is given; an option that does not fit the
         source.
     UnsupportedError
-        Zarr does not have the source's data type, or the codecs do not accept it.
+        Zarr does not have the source's data type, or the codecs do not accept it; `resume` of a group of another format
+        than Zarr.
     CorruptDataError
         A chunk of the source cannot be decoded; with `verify`, elements differ.
     CancelledError

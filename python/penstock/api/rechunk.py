@@ -162,7 +162,7 @@ def rechunk(
         that is a local path.
     resume
         Continue interrupted work, with the same arguments: blocks in the file and objects at the target are not written
-        again.
+        again. Not for groups of other formats than Zarr.
     context
         Threads, caches and limits; None: the current one.
     storage_options

@@ -125,7 +125,8 @@ def rechunk(
     Parameters
     ----------
     source, target
-        A target of `penstock.open`, the same for every worker; or an open array or group that pickles.
+        A target of `penstock.open`, the same for every worker; or an open array or group that pickles. Groups of other
+        formats than Zarr are refused (`UnsupportedError`): copy their arrays one by one.
     chunks
         As for `penstock.rechunk`.
     client

@@ -175,7 +175,8 @@ def rechunk(source: Any, target: Any, chunks: Any, comm: Any = None, **options: 
     Parameters
     ----------
     source, target
-        A target of `penstock.open`, the same on every rank; or an open array or group.
+        A target of `penstock.open`, the same on every rank; or an open array or group. Groups of other formats than
+        Zarr are refused (`UnsupportedError`): copy their arrays one by one.
     chunks
         As for `penstock.rechunk`.
     comm
