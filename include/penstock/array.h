@@ -139,7 +139,7 @@ class PENSTOCK_API array {
   const std::string& attributes_json() const noexcept;
   /// Empty if the array names none; an unnamed dimension is nullopt. In Zarr 2: xarray's `_ARRAY_DIMENSIONS`.
   const std::vector<std::optional<std::string>>& dimension_names() const noexcept;
-  const std::string& format() const noexcept;       ///< `zarr2`, `zarr3`
+  const std::string& format() const noexcept;       ///< `zarr2`, `zarr3`, `tiff`, `hdf5`, `netcdf`, `npy`, ...
   const std::string& codecs_json() const noexcept;  ///< the codec list as in the metadata
   const std::string& codecs_text() const noexcept;  ///< the same, short and readable
   const std::string& uri() const noexcept;

@@ -46,7 +46,7 @@ struct context_options {
   std::uint64_t memory_limit_bytes = 0;  ///< scratch, encoded bytes and indexes together, results not counted;
                                          ///< 0: an eighth of the machine's memory, at least 1 GiB, at most 8 GiB
   std::uint64_t chunk_cache_bytes = ~std::uint64_t{0};  ///< decoded chunks cached for reads of parts of them, in
-                                                        ///< addition limit; ~0: an eighth of it; 0: none
+                                                        ///< addition to the limit; ~0: an eighth of it; 0: none
   std::uint64_t output_pool_bytes =
       ~std::uint64_t{0};                ///< idle result memory kept for the next read; ~0: a quarter of the machine's
   std::uint64_t write_queue_bytes = 0;  ///< copies of values that `write_async` holds; 0: a quarter of the memory limit

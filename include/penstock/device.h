@@ -101,8 +101,8 @@ class PENSTOCK_API device_tensor {
 };
 
 /// Reads into device memory of the context's pool.
-/// \error unsupported  No CUDA driver; a selection by lists, points or masks; items of variable length; types that a
-/// device does not convert.
+/// \error unsupported  No CUDA driver; items of variable length; types that a device does not convert; more than 30
+/// dimensions.
 PENSTOCK_API result<device_tensor> read_to_device(const array& from, const selection& which,
                                                   const device_read_options& options = {});
 /// Reads into `out`, device memory of the caller (`out.space` is cuda), which must outlive the tensor; strides of any

@@ -41,7 +41,7 @@ struct open_options {
   remote_options remote;  ///< how `http:`, `https:`, `s3:` and `gs:` URIs are reached
 };
 
-/// Opens an array or a group at a path or a `file:` URI.
+/// Opens an array or a group at a path or a URI (see `find_place`), or the files that a pattern names as one array.
 /// \error not_found  Nothing of a known format exists there. \error corrupt_data, unsupported  The metadata, by member.
 /// \error read_only, permission_denied  `mode` requires a writable node. \error invalid_argument  `mode` creates nodes.
 PENSTOCK_API result<node> open(std::string_view uri, const open_options& options = {});

@@ -40,7 +40,9 @@ class Array:
 
     @property
     def format(self) -> str:
-        """`zarr2`, `zarr3`, `tiff`."""
+        """The format: `zarr2`, `zarr3`, `tiff`, `hdf5`, `netcdf`, `npy`, `raw`, `arrow` (also Parquet), `reference`
+        (kerchunk), `joined` (many arrays).
+        """
 
     @property
     def uri(self) -> str:
@@ -142,7 +144,7 @@ class Group:
 
     @property
     def format(self) -> str:
-        """`zarr2`, `zarr3`."""
+        """The format: `zarr2`, `zarr3`, `hdf5`, `netcdf`, `npz`, `reference` (kerchunk), `virtual` (many files)."""
 
     @property
     def consolidated(self) -> bool:

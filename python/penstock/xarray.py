@@ -1,7 +1,7 @@
 """xarray's engine: `xarray.open_dataset(uri, engine="penstock")`.
 
-xarray finds it by the package's entry point; nothing needs to be imported. Datasets of Zarr groups are identical to
-those of xarray's own engine "zarr".
+xarray finds it by the package's entry point; nothing needs to be imported. It opens Zarr, HDF5, NetCDF, references and
+GeoTIFF. Datasets of Zarr groups are identical to those of xarray's own engine "zarr".
 
 Examples
 --------

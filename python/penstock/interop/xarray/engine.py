@@ -27,11 +27,11 @@ from penstock.target.sniff import format_by_name
 
 
 class PenstockBackendEntrypoint(BackendEntrypoint):
-    """Zarr (v2 and v3, folders, archives and every store that `penstock.open` takes) and GeoTIFF, read by Penstock.
+    """Zarr (v2 and v3), HDF5, NetCDF (4 and classic), references and GeoTIFF in every store of `penstock.open`.
 
-    Datasets of Zarr equal those of xarray's engine "zarr", and of TIFF those of rioxarray's: variables, coordinates,
-    attributes, decoding, encoding. They are lazy, keep no files open, take no lock, and pickle as the location from
-    which they were opened.
+    Datasets of Zarr equal those of xarray's engine "zarr", of HDF5 those of "h5netcdf", and of TIFF those of
+    rioxarray's: variables, coordinates, attributes, decoding, encoding. They are lazy, keep no files open, take no
+    lock, and pickle as the location from which they were opened.
 
     Examples
     --------
