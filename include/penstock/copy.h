@@ -41,7 +41,9 @@ struct copy_part {
 
 struct copy_options {
   unsigned threads = 0;           ///< 0: the source's context's
-  std::optional<extents> chunks;  ///< for arrays of this rank; nullopt: the source's
+  /// For arrays of this rank; nullopt: the source's. Chunks of other formats than Zarr that decode to less than 16 KiB
+  /// or more than 32 MiB are replaced by chunks of about 1 MiB.
+  std::optional<extents> chunks;
   std::optional<extents> shards;  ///< nullopt: the source's, or none if chunks are given
   /// Lengths by dimension name, whole dimensions, sizes in bytes: resolved for each array; they replace `chunks` and
   /// `shards`. Each name must be a dimension of at least one array.

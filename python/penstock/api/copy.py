@@ -70,9 +70,10 @@ def copy(
     target, path
         A target of `penstock.open`, and the path within it.
     chunks, shards
-        Lengths for the new arrays, as in `create_array`: (64, 64), {"time": 1}, -1, "8MiB"; None: the source's. In a
-        group, a name applies to the arrays that have the dimension. With new chunks there are no shards unless they are
-        given. `shards` may be "auto", or False: none.
+        Lengths for the new arrays, as in `create_array`: (64, 64), {"time": 1}, -1, "8MiB"; None: the source's, but
+        about 1 MiB if it is not Zarr and its chunks decode to less than 16 KiB or more than 32 MiB. In a group, a name
+        applies to the arrays that have the dimension. With new chunks there are no shards unless they are given.
+        `shards` may be "auto", or False: none.
     codecs
         As in `create_array`; None: the source's, or "auto" if the source is not Zarr.
     zarr_format
