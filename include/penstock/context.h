@@ -41,7 +41,8 @@ enum class chunk_encoder : std::uint8_t {
 };
 
 struct context_options {
-  unsigned threads = 0;  ///< decoding workers of one read, the calling thread among them; 0: the processor's cores
+  /// Decoding workers of one read, the calling thread among them; 0: the machine's cores, also if fewer may be used.
+  unsigned threads = 0;
   unsigned io_concurrency = 0;           ///< requests in flight at asynchronous stores; 0: 64, short ones over HTTP 256
   std::uint64_t memory_limit_bytes = 0;  ///< scratch, encoded bytes and indexes together, results not counted;
                                          ///< 0: an eighth of the machine's memory, at least 1 GiB, at most 8 GiB

@@ -39,7 +39,8 @@ class Context(_core.Context):
     Parameters
     ----------
     threads
-        Decoding workers of one read, the calling thread among them; None: one for each core.
+        Decoding workers of one read, the calling thread among them; None: one for each core of the machine, also if
+        this process may use fewer.
     io_concurrency
         Maximum number of concurrent requests to asynchronous (remote) stores; None: 64, and up to 256 over HTTP and S3
         while the next one is for at most 64 KiB, as requests for metadata are.
