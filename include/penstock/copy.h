@@ -40,7 +40,7 @@ struct copy_part {
 };
 
 struct copy_options {
-  unsigned threads = 0;           ///< 0: the source's context's
+  unsigned threads = 0;  ///< 0: the source's context's
   /// For arrays of this rank; nullopt: the source's. Chunks of other formats than Zarr that decode to less than 16 KiB
   /// or more than 32 MiB are replaced by chunks of about 1 MiB.
   std::optional<extents> chunks;
