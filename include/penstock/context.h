@@ -61,7 +61,9 @@ struct context_options {
   /// Where results in device memory are allocated; null: a pool of this library's own. Waves always have memory of
   /// their own.
   std::shared_ptr<penstock::device_allocator> device_allocator;
-  std::shared_ptr<penstock::executor> executor;  ///< null: a pool of threads, started when first needed
+  /// Null: a pool of threads, started when first needed. Others are for tests of this project: the class is not
+  /// installed.
+  std::shared_ptr<penstock::executor> executor;
   /// Codecs in addition to this library's, tried in this order for codecs that it does not have.
   std::vector<std::shared_ptr<const codec_provider>> codecs;
   /// Formats in addition to this library's: `open` tries these drivers first.
