@@ -21,7 +21,7 @@ struct band_meaning {
   /// The same, if pixels can have the value; nullopt: no pixel is nodata.
   std::optional<nodata_value> held_nodata;
   double scale = 1, offset = 0;   ///< measured value = stored value * scale + offset
-  std::string unit, description;  ///< empty: the file has no offset
+  std::string unit, description;  ///< empty: the file has none
   metadata_items metadata;
 };
 

@@ -24,7 +24,7 @@ enum class errc : std::uint8_t {
   io_error,            ///< the store failed, or ended early
   version_changed,     ///< the object is no longer the expected one; internal, retried a bounded number of times
   conflict,            ///< the object kept changing while it was read or written
-  read_only,           ///< a write to a node that was opened for reading
+  read_only,           ///< a write to a node that was opened for reading, or whose store or format is read-only
   cancelled,           ///< the caller cancelled, or was interrupted
   deadline_exceeded,   ///< time ran out
   resource_exhausted,  ///< a limit of the context, or of the system, was reached
