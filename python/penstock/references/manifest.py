@@ -237,8 +237,8 @@ def save_manifest(
     For a group (from `open_virtual`, from an HDF5 file, of references): those of all arrays in it and in groups below.
     Datasets of HDF5 that are not readable are omitted; a warning names them.
 
-    Accepts arrays of HDF5 and NetCDF files, of references, and of many files (of Zarr and TIFF only if a manifest
-    opened them). `penstock.open_shards(path)` reads their manifests too. The manifest of `.npy` and raw files is JSON
+    Accepts arrays of HDF5 and NetCDF files, of references, and of many files (Zarr arrays and TIFFs only if they are
+    local). `penstock.open_shards(path)` reads their manifests too. The manifest of `.npy` and raw files is JSON
     if the name ends with ".json". Opening the manifest fails if a file has changed (for `.npy`, raw, Parquet and Arrow
     files: reading them fails); so does a later read of a file that changes afterwards.
 
@@ -247,8 +247,8 @@ def save_manifest(
     array
         An open array or group of files that are read in place.
     path
-        A path, or a URI of a store that can be written to. Manifests of Parquet, Arrow and mixed-order `.npy` files can
-        only be saved to a local path.
+        A path, or a URI of a store that can be written to. Manifests of Parquet, Arrow and mixed-order `.npy` files,
+        and of many Zarr arrays or TIFFs, can only be saved to a local path.
     storage_options
         For a URI, as for `penstock.open`.
 
