@@ -170,7 +170,7 @@ def convert(
     Raises
     ------
     InvalidArgumentError
-        The target exists; an option that the format does not have.
+        The target exists; an option that the format does not have (of TIFFs, a TypeError).
     UnsupportedError
         The format cannot hold the source.
     CorruptDataError
