@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/copy_rate.h"
+#include "base/process_limits.h"
 #include "bind.h"
 #include "bind_codec.h"
 #include "codec/library_versions.h"
@@ -201,6 +202,18 @@ nb::dict linked_libraries() {
   return out;
 }
 
+nb::dict limits_of_process(const std::string& root) {
+  const process_limits limits = find_process_limits(root);
+  nb::dict out;
+  out["processors"] = limits.machine_processors;
+  out["processors_allowed"] = limits.allowed_processors;
+  out["processors_of_cgroup"] =
+      limits.cgroup_processors ? nb::object(nb::float_(*limits.cgroup_processors)) : nb::none();
+  out["memory"] = limits.machine_memory;
+  out["memory_of_cgroup"] = limits.cgroup_memory ? nb::object(nb::int_(*limits.cgroup_memory)) : nb::none();
+  return out;
+}
+
 }  // namespace
 
 void bind_context(nb::module_& m) {
@@ -211,7 +224,11 @@ void bind_context(nb::module_& m) {
         return copy_rate(threads);
       },
       nb::arg("threads") = 0,
-      "Bytes per second that threads (0: one for each processor) copy in memory; measured once, in about 20 ms.");
+      "Bytes per second that threads (0: one for each processor of this process) copy in memory; measured once, in "
+      "about "
+      "20 ms.");
+  m.def("_process_limits", limits_of_process, nb::arg("root") = "",
+        "Processors, and bytes of memory: of the machine, and what this process may use of it.");
   m.def("linked_libraries", linked_libraries, "The version of each library that this build uses, or None, by name.");
   nb::class_<context_handle>(m, "Context", "Threads, caches, pools and limits; penstock.Context derives from it.")
       .def(

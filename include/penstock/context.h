@@ -41,15 +41,18 @@ enum class chunk_encoder : std::uint8_t {
 };
 
 struct context_options {
-  /// Decoding workers of one read, the calling thread among them; 0: the machine's cores, also if fewer may be used.
+  /// Decoding workers of one read, the calling thread among them; 0: the processors that this process may use, by the
+  /// affinity of the thread that makes the context and the quota of control groups.
   unsigned threads = 0;
   unsigned io_concurrency = 0;           ///< requests in flight at asynchronous stores; 0: 64, short ones over HTTP 256
   std::uint64_t memory_limit_bytes = 0;  ///< scratch, encoded bytes and indexes together, results not counted;
-                                         ///< 0: an eighth of the machine's memory, at least 1 GiB, at most 8 GiB
+                                         ///< 0: an eighth of the memory that this process may use (the
+                                         ///< machine's, or less by its control groups), at least 1 GiB (a quarter, if
+                                         ///< that is less), at most 8 GiB
   std::uint64_t chunk_cache_bytes = ~std::uint64_t{0};  ///< decoded chunks cached for reads of parts of them, in
                                                         ///< addition to the limit; ~0: an eighth of it; 0: none
   std::uint64_t output_pool_bytes =
-      ~std::uint64_t{0};                ///< idle result memory kept for the next read; ~0: a quarter of the machine's
+      ~std::uint64_t{0};                ///< idle result memory kept for the next read; ~0: a quarter of that memory
   std::uint64_t write_queue_bytes = 0;  ///< copies of values that `write_async` holds; 0: a quarter of the memory limit
   std::uint64_t page_locked_bytes = 0;  ///< host memory that devices copy from; 0: 256 MiB, allocated at first use
   std::uint64_t device_memory_bytes = 0;  ///< device memory of reads under way (not of results), which makes waves

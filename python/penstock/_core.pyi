@@ -732,7 +732,11 @@ def _device_names() -> list[str]:
     """The names of the devices, in the driver's order."""
 
 def copy_rate(threads: int = 0) -> float:
-    """Bytes per second that threads (0: one for each processor) copy in memory; measured once, in about 20 ms."""
+    """Bytes per second that threads (0: one for each processor of this process) copy in memory; measured once, in about
+    20 ms."""
+
+def _process_limits(root: str = "") -> dict[str, Any]:
+    """Processors, and bytes of memory: of the machine, and what this process may use of it."""
 
 def linked_libraries() -> dict[str, str | None]:
     """The version of each library that this build uses, or None, by name."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
 import sys
 import threading
 import zipfile
@@ -37,6 +39,22 @@ def test_a_context_has_the_requested_threads():
     assert ps.Context(threads=3).threads == 3
     assert ps.Context().threads >= 1
     assert repr(ps.Context(threads=3)) == "<penstock.Context threads=3>"
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system has no affinity of processes")
+def test_a_context_has_one_thread_for_each_processor_that_the_process_may_use():
+    code = """if True:
+        import os
+        import penstock as ps
+
+        allowed = os.sched_getaffinity(0)
+        print(ps.Context().threads <= len(allowed))
+        os.sched_setaffinity(0, {min(allowed)})
+        print(ps.Context().threads)
+    """
+    env = {name: value for name, value in os.environ.items() if name != "PENSTOCK_THREADS"}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.split() == ["True", "1"]
 
 
 def test_indexes_are_cached_once_and_cleared_on_demand(context):

@@ -14,6 +14,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/process_limits.h"
+
 namespace penstock::inline v0 {
 namespace {
 
@@ -89,7 +91,7 @@ double measure(unsigned threads) {
 double copy_rate(unsigned threads) {
   static std::mutex mutex;
   static std::array<double, kMostThreads + 1> known{};
-  const unsigned wanted = threads == 0 ? std::thread::hardware_concurrency() : threads;
+  const unsigned wanted = threads == 0 ? find_process_limits().processors() : threads;
   const unsigned used = std::clamp(wanted, 1U, kMostThreads);
   const std::lock_guard lock(mutex);
   if (known[used] <= 0) known[used] = measure(used);

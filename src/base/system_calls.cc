@@ -9,6 +9,7 @@
 #include <cstdio>
 
 #ifdef __linux__
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
@@ -62,6 +63,23 @@ void wait_precisely() noexcept {
   constexpr unsigned long kNanoseconds = 1000;
   (void)::prctl(PR_SET_TIMERSLACK, kNanoseconds, 0, 0, 0);
 #endif
+}
+
+std::optional<unsigned> processors_of_thread() noexcept {
+#ifdef __linux__
+  constexpr int kMost = 1 << 16;
+  for (int processors = 1024; processors <= kMost; processors *= 2) {  // fewer than the kernel's: EINVAL
+    cpu_set_t* const set = CPU_ALLOC(processors);
+    if (set == nullptr) return std::nullopt;
+    const std::size_t bytes = CPU_ALLOC_SIZE(processors);
+    const int failed = ::sched_getaffinity(0, bytes, set) == 0 ? 0 : errno;
+    const int count = failed == 0 ? CPU_COUNT_S(bytes, set) : 0;
+    CPU_FREE(set);
+    if (count > 0) return static_cast<unsigned>(count);
+    if (failed != EINVAL) return std::nullopt;
+  }
+#endif
+  return std::nullopt;
 }
 
 void use_huge_pages(void* memory, std::size_t bytes) noexcept {

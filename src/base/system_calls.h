@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 /// Calls that Linux has and other systems lack, each with an alternative for those. Elsewhere than on Linux they are
@@ -45,6 +46,10 @@ bool is_first_thread() noexcept;
 
 /// Lets short waits of the calling thread end in time, within 1 us; a hint.
 void wait_precisely() noexcept;
+
+/// The number of processors that the calling thread may use. Source: sched_getaffinity(2).
+/// \returns nothing if the system cannot say.
+std::optional<unsigned> processors_of_thread() noexcept;
 
 /// Requests huge pages for mapped memory; a hint.
 void use_huge_pages(void* memory, std::size_t bytes) noexcept;

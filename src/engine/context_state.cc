@@ -1,12 +1,10 @@
 #include "engine/context_state.h"
 
-#include <unistd.h>
-
 #include <penstock/extend/codec.h>
 #include <algorithm>
-#include <thread>
 #include <utility>
 
+#include "base/process_limits.h"
 #include "engine/pool_executor.h"
 #include "engine/read_job.h"
 #include "engine/read_job_parts.h"
@@ -23,30 +21,27 @@ constexpr std::size_t kMaxIdleJobs = 16;
 /// Arrays that are recognised when they are opened again.
 constexpr std::size_t kMaxIdentities = 4096;
 
-std::uint64_t machine_memory_bytes() noexcept {
-  const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGE_SIZE);
-  return pages > 0 && page > 0 ? static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page) : 0;
+/// An eighth of the memory that this process may use, at least 1 GiB (a quarter of less than 4 GiB), at most 8 GiB.
+std::uint64_t default_memory_limit(std::uint64_t memory) noexcept {
+  constexpr std::uint64_t kLeast = std::uint64_t{1} << 30, kMost = std::uint64_t{8} << 30;
+  if (memory == 0) return kLeast;  // unknown
+  return std::clamp(memory / 8, std::min(kLeast, memory / 4), kMost);
 }
 
-unsigned processor_cores() noexcept { return std::max(1U, std::thread::hardware_concurrency()); }
-
-std::uint64_t memory_limit(const context_options& options) noexcept {
-  if (options.memory_limit_bytes != 0) return options.memory_limit_bytes;
-  return std::clamp(machine_memory_bytes() / 8, std::uint64_t{1} << 30, std::uint64_t{8} << 30);
-}
-
-std::uint64_t output_limit(const context_options& options) noexcept {
-  return options.output_pool_bytes == ~std::uint64_t{0} ? machine_memory_bytes() / 4 : options.output_pool_bytes;
+/// `options` with numbers in place of the defaults that follow the limits of this process.
+context_options with_limits_of_process(context_options options) {
+  const process_limits limits = find_process_limits();
+  if (options.threads == 0) options.threads = limits.processors();
+  if (options.memory_limit_bytes == 0) options.memory_limit_bytes = default_memory_limit(limits.memory());
+  if (options.chunk_cache_bytes == ~std::uint64_t{0}) options.chunk_cache_bytes = options.memory_limit_bytes / 8;
+  if (options.output_pool_bytes == ~std::uint64_t{0}) options.output_pool_bytes = limits.memory() / 4;
+  if (options.write_queue_bytes == 0) options.write_queue_bytes = options.memory_limit_bytes / 4;
+  return options;
 }
 
 // Including those of closed arrays: this frees memory for reads.
 std::uint64_t index_limit(const context_options& options) noexcept {
-  return std::min(index_cache::kDefaultBytes, memory_limit(options) / 4);
-}
-
-std::uint64_t cell_limit(const context_options& options) noexcept {
-  if (options.chunk_cache_bytes != ~std::uint64_t{0}) return options.chunk_cache_bytes;
-  return memory_limit(options) / 8;
+  return std::min(index_cache::kDefaultBytes, options.memory_limit_bytes / 4);
 }
 
 /// Several providers as one.
@@ -72,23 +67,22 @@ std::shared_ptr<const codec_provider> as_one(const std::vector<std::shared_ptr<c
 
 }  // namespace
 
-context_state::shared::shared(const context_options& options, unsigned threads)
-    : accounts(memory_limit(options), output_limit(options)),
+context_state::shared::shared(const context_options& options)
+    : accounts(options.memory_limit_bytes, options.output_pool_bytes),
       indexes(accounts, index_limit(options)),
-      cells(accounts, cell_limit(options)),
+      cells(accounts, options.chunk_cache_bytes),
       outputs(accounts),
       // A read's caller is one of its workers; reads without a waiting caller use only the pool.
-      workers(options.executor ? options.executor : std::make_shared<pool_executor>(threads)),
-      writes(options.write_queue_bytes != 0 ? options.write_queue_bytes : memory_limit(options) / 4) {}
+      workers(options.executor ? options.executor : std::make_shared<pool_executor>(options.threads)),
+      writes(options.write_queue_bytes) {}
 
 context_state::shared::~shared() = default;
 
 context_state::context_state(const context_options& options)
-    : options_(options),
+    : options_(with_limits_of_process(options)),
       codecs_(as_one(options.codecs)),
-      threads_(options.threads == 0 ? processor_cores() : options.threads),
       io_concurrency_(options.io_concurrency == 0 ? kDefaultIoConcurrency : options.io_concurrency),
-      shared_([this] { return std::make_unique<shared>(options_, threads_); }) {
+      shared_([this] { return std::make_unique<shared>(options_); }) {
   shared_.get();  // its threads start here, not in the first reads
 }
 
@@ -152,7 +146,7 @@ void context_state::give_worker(std::unique_ptr<read_worker> worker) {
   worker->reset();
   shared& mine = shared_.get();
   const std::lock_guard lock(mine.mutex);
-  if (mine.idle_workers.size() < std::max<std::size_t>(kMaxIdleJobs, threads_))
+  if (mine.idle_workers.size() < std::max<std::size_t>(kMaxIdleJobs, threads()))
     mine.idle_workers.push_back(std::move(worker));
 }
 

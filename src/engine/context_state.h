@@ -35,10 +35,10 @@ class context_state {
   explicit context_state(const context_options& options);
   ~context_state();
 
-  unsigned threads() const noexcept { return threads_; }
+  unsigned threads() const noexcept { return options_.threads; }
   /// Workers of a read or write that requests this number; 0: one for each thread. At most the maximum threads of a
   /// context.
-  unsigned workers_for(unsigned asked) const noexcept { return asked == 0 ? threads_ : std::min(asked, 1024U); }
+  unsigned workers_for(unsigned asked) const noexcept { return asked == 0 ? threads() : std::min(asked, 1024U); }
   unsigned io_concurrency() const noexcept { return io_concurrency_; }
   /// Codecs beyond the registry: all providers as one; null: none.
   const codec_provider* codecs() const noexcept { return codecs_.get(); }
@@ -74,6 +74,7 @@ class context_state {
   /// Waits for reads that were exported and whose outcome was not queried.
   /// \error  Their failure.
   result<> device_outcome();
+  /// As given, but with numbers in place of the defaults that follow the limits of this process.
   const context_options& options() const noexcept { return options_; }
 
   /// Null unless a profile is being recorded.
@@ -90,7 +91,7 @@ class context_state {
 
  private:
   struct shared {
-    explicit shared(const context_options& options, unsigned threads);
+    explicit shared(const context_options& options);
     ~shared();
     ledger accounts;
     index_cache indexes;
@@ -114,7 +115,6 @@ class context_state {
 
   context_options options_;
   std::shared_ptr<const codec_provider> codecs_;
-  unsigned threads_;
   unsigned io_concurrency_;
   std::atomic<std::uint64_t> uids_{0};
   std::shared_ptr<penstock::disk_cache> disk_cache_;

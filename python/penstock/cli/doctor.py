@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import tempfile
 import time
 from pathlib import Path
@@ -75,13 +76,11 @@ def verdict(found: dict[str, Any]) -> list[str]:
             f"Only {counted(of['open_files'], 'file')} may be open: raise `ulimit -n` for arrays of many files."
         )
     shares = [of[name] for name in ("processors_allowed", "processors_of_cgroup") if of[name] is not None]
-    if shares and min(shares) < of["threads"]:
+    if shares and math.ceil(min(shares)) < of["threads"]:
         said.append(
             f"This process may use {min(shares):g} processors and a context has {of['threads']} threads: "
-            f"Context(threads={max(1, int(min(shares)))}) avoids waiting."
+            f"Context(threads={math.ceil(min(shares))}) avoids waiting."
         )
-    if of["memory_of_cgroup"] is not None and of["memory_of_cgroup"] < of["memory"] // 2:
-        said.append("The cgroup has less memory than the machine: set Context(memory_limit=...) by it.")
     if found["devices"]["count"] == 0:
         said.append(f"No GPU is used: {found['devices']['why_none'] or 'the driver shows none'}.")
     wanted = {"zarr": "to use Penstock within zarr-python", "xarray": "for xarray's engine", "h5py": "to write HDF5"}

@@ -39,16 +39,17 @@ class Context(_core.Context):
     Parameters
     ----------
     threads
-        Decoding workers of one read, the calling thread among them; None: one for each core of the machine, also if
-        this process may use fewer.
+        Decoding workers of one read, the calling thread among them; None: one for each processor that this process
+        may use, by its affinity (`os.sched_getaffinity`) and the quota of its control groups.
     io_concurrency
         Maximum number of concurrent requests to asynchronous (remote) stores; None: 64, and up to 256 over HTTP and S3
         while the next one is for at most 64 KiB, as requests for metadata are.
     memory_limit
-        Bytes of scratch, encoded data and indexes together, results not counted. None: an eighth of the machine's
-        memory, at least 1 GiB, at most 8 GiB.
+        Bytes of scratch, encoded data and indexes together, results not counted. None: an eighth of the memory that
+        this process may use (the machine's, or less by its control groups), at least 1 GiB (a quarter, if that is
+        less), at most 8 GiB.
     output_pool
-        Bytes of dropped results that stay allocated for the next read; None: a quarter of the machine's memory.
+        Bytes of dropped results that stay allocated for the next read; None: a quarter of that memory.
     allow_pickle
         Decode arrays of pickled objects, which runs programs that the data contains: only for data that you trust.
     device_memory_limit

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
-import os
 import platform
 import re
 import resource
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -20,10 +18,8 @@ PACKAGES = (
     *("numpy", "zarr", "numcodecs", "xarray", "dask", "h5py", "h5netcdf", "netCDF4", "pyarrow", "fsspec", "s3fs"),
     *("obstore", "tensorstore", "rasterio", "rioxarray", "pyproj", "ml_dtypes", "torch", "jax", "cupy", "mpi4py"),
 )
-_CGROUP = Path("/sys/fs/cgroup")
-_OWN_CGROUPS = Path("/proc/self/cgroup")
+_ROOT = ""  # of the files that describe control groups
 _NVIDIA = Path("/proc/driver/nvidia/version")
-_NO_LIMIT = 1 << 60  # version 1 writes the largest multiple of a page instead of "max"
 
 
 def show_versions(file: TextIO | None = None, *, as_json: bool = False) -> None:
@@ -95,11 +91,7 @@ def limits() -> dict[str, Any]:
     """Processors, memory in bytes, and the number of open files for this process. None: no limit is known."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     return {
-        "processors": os.cpu_count(),
-        "processors_allowed": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
-        "processors_of_cgroup": _cgroup_processors(),
-        "memory": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
-        "memory_of_cgroup": _cgroup_memory(),
+        **_core._process_limits(_ROOT),
         "open_files": None if soft == resource.RLIM_INFINITY else soft,
         "open_files_at_most": None if hard == resource.RLIM_INFINITY else hard,
         "threads": Context().threads,
@@ -111,41 +103,6 @@ def _text_of(path: Path) -> str:
         return path.read_text().strip()
     except OSError:
         return ""
-
-
-def _cgroups(controller: str) -> Iterator[Path]:
-    """The folders of this process's cgroup and of those above it, which limit it too: of version 2, then of version 1.
-
-    In a container the paths may be those outside of it: the folders at the root are that of the container then.
-    """
-    paths = {"": "/", controller: "/"}
-    for line in _text_of(_OWN_CGROUPS).splitlines():
-        _, controllers, path = line.split(":", 2)
-        if controllers == "" or controller in controllers.split(","):
-            paths[controller if controllers else ""] = path
-    for name, path in paths.items():
-        own = _CGROUP / name / path.lstrip("/")
-        yield own
-        for above in own.parents:
-            if above == _CGROUP.parent:
-                break
-            yield above
-
-
-def _cgroup_memory() -> int | None:
-    texts = [
-        _text_of(folder / name) for folder in _cgroups("memory") for name in ("memory.max", "memory.limit_in_bytes")
-    ]
-    return min((int(text) for text in texts if text.isdecimal() and int(text) < _NO_LIMIT), default=None)
-
-
-def _cgroup_processors() -> float | None:
-    found = []
-    for folder in _cgroups("cpu"):
-        pairs = [_text_of(folder / "cpu.max").split()]
-        pairs.append([_text_of(folder / "cpu.cfs_quota_us"), _text_of(folder / "cpu.cfs_period_us")])
-        found += [int(pair[0]) / int(pair[1]) for pair in pairs if len(pair) == 2 and all(map(str.isdecimal, pair))]
-    return min(found, default=None)
 
 
 def as_text(found: dict[str, Any]) -> str:
