@@ -87,6 +87,7 @@ result<> write_job::encode_cell(open_object& of, touched_cell& cell, unsigned wo
   const codec_chain& chain = layout_->chains()[cell.chain];
   const std::uint32_t item_bytes = chain.type().item_bytes();
   place_cell(from, cell.cell, mine.where);
+  cell.unchanged = false;  // of an earlier attempt, when the object was another one
   if (with_.values != nullptr && mine.where.target.covers_cell) {
     PENSTOCK_ASSIGN(const bool done, take_encoded(of, cell, worker));
     if (done) return {};
