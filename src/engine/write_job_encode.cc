@@ -70,11 +70,17 @@ void write_job::encode_some(guard& lock, open_object& of, unsigned worker) {
   --of.encoding;
   of.unfinished -= encoded;
   if (bad) {
-    // Objects in flight return their memory.
+    // Objects in flight return their memory, at the latest when they are closed.
     const bool comes_back = flights_ > 0 || flights_ended_ != ended_before;
     if (bad->code() != errc::resource_exhausted || !comes_back) return fail(of.key, std::move(*bad));
     of.waits_for_memory = flights_ > 0;
     of.starts_over = true;
+  }
+  if (of.starts_over) {
+    if (of.encoding == 0) {  // those objects may need it: all of its cells are encoded again
+      of.blocks.clear();
+      free_blocks_.clear();
+    }
     return;
   }
   if (of.unfinished == 0) of.what = open_object::phase::commit;

@@ -134,6 +134,8 @@ void write_job::close(open_object& of) {
   }
   of.blocks.clear();
   --open_count_;
+  // Its memory is free. It may have been the last of the objects that others wait for.
+  for (const auto& each : objects_) each->waits_for_memory = false;
 }
 
 // Fills in the cells of the iteration, and whether the old object is needed.

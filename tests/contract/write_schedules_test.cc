@@ -209,7 +209,7 @@ TEST(WriteSchedules, OneThreadHasManyObjectsUnderWay) {
 }
 
 // A part of one shard and three whole ones, with little memory, sequential or in flight.
-result<> write_with_memory(std::uint64_t limit_bytes, bool in_flight, std::uint64_t seed) {
+result<> write_with_memory(std::uint64_t limit_bytes, bool in_flight, std::uint64_t seed, bool reads_later = false) {
   model_options options;
   options.shape = {20 * 16384};
   options.chunks = {16384};
@@ -220,6 +220,7 @@ result<> write_with_memory(std::uint64_t limit_bytes, bool in_flight, std::uint6
   model_array expected = write_model(*memory, "", options);
   fault_script script;
   script.deferred_writes = in_flight;
+  script.deferred = reads_later;
   const auto faults = std::make_shared<fault_store>(memory, script);
   const auto executor = std::make_shared<deterministic_executor>(seed);
   executor->pending = [&] { return faults->pending(); };
@@ -265,6 +266,18 @@ TEST(WriteSchedules, ObjectsWaitForMemoryThatIsInFlight) {
   }
   EXPECT_GT(written, limits / 4);
   EXPECT_GT(refused, limits / 16) << "the limits should begin where one object does not fit";
+}
+
+// Reads complete later, puts at once. While the old bytes of the first shard are read, there is no memory for the next.
+TEST(WriteSchedules, AWaitForMemoryEndsWithTheReadInFlight) {
+  const int limits = static_cast<int>(cases_of_one_thread(80));
+  for (std::uint64_t limit = 300'000; limit < 1'200'000; limit += 900'000U / static_cast<unsigned>(limits)) {
+    for (std::uint64_t seed = 0; seed < 3; ++seed) {
+      const auto done = write_with_memory(limit, false, seed, true);  // it must not be stuck
+      ASSERT_TRUE(done.ok() || done.error().code() == errc::resource_exhausted)
+          << limit << " bytes, seed " << seed << ": " << done.error().to_string();
+    }
+  }
 }
 
 TEST(WriteSchedules, AFailureIsAnErrorThatNamesItsObject) {
