@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
 #include "api/check_files.h"
@@ -234,7 +235,11 @@ result<ticket> array::read_async(const resolved_selection& which, const tensor_v
   settings.note = "array '" + state_->uri + "'";
   job->begin(sources, std::move(settings));
   const chunk_layout& layout = sources.empty() ? *state_->layout : *sources[0].layout;
-  state_->context->state().executor().start(job, useful_workers(layout, *job, workers));
+  try {
+    state_->context->state().executor().start(job, useful_workers(layout, *job, workers));
+  } catch (const std::system_error&) {
+    return name_array(error(errc::resource_exhausted, "the system has no thread for a read"), *state_);
+  }
   return ticket(std::move(job));
 }
 

@@ -83,7 +83,8 @@ struct pool_executor::state {
   }
 
   // Threads start one by one while there is more work than threads.
-  // \param first  0: the job has no other worker, so that one thread is needed.
+  // \param first  0: the job has no other worker, so that one thread is needed: if there is none, this throws, and the
+  //               job is not in the queue.
   static void enlist(const std::shared_ptr<state>& self, crew& who, unsigned first, unsigned end) {
     for (unsigned worker = first; worker < end; ++worker) self->push({&who, worker});
     try {
@@ -92,7 +93,10 @@ struct pool_executor::state {
         ++self->idle;
       }
     } catch (const std::system_error&) {  // fewer threads need more time
-      if (first == 0 && self->threads.empty()) throw;
+      if (first == 0 && self->threads.empty()) {
+        self->dismiss(who);
+        throw;
+      }
     }
     self->available.notify_all();
   }
@@ -246,8 +250,8 @@ void pool_executor::start(std::shared_ptr<job> work, unsigned workers) {
   mine->waits = mine->work->waits();
   mine->work->set_waker([shared = state_.get(), who = mine.get()] { shared->wake(*who); });
   const std::lock_guard lock(state_->mutex);
-  state_->started.push_back(mine);
   state::enlist(state_, *mine, 0, std::max(1U, workers));
+  state_->started.push_back(mine);
 }
 
 }  // namespace penstock::inline v0

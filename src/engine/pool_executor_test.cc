@@ -1,6 +1,7 @@
 #include "engine/pool_executor.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <atomic>
@@ -8,6 +9,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -289,6 +291,28 @@ TEST(PoolExecutor, AStepThatWaitsMayRunAnotherJob) {
   pool.run(outer, 5, {}, 1s);
   EXPECT_EQ(done.load(), 600u);
 }
+
+#ifdef __GLIBC__
+// Its caller gets the exception, and frees what the job works with.
+TEST(PoolExecutor, AJobThatCouldNotStartNeverRuns) {
+  pthread_attr_t before, huge;
+  ASSERT_EQ(pthread_getattr_default_np(&before), 0);
+  ASSERT_EQ(pthread_attr_init(&huge), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&huge, std::size_t{1} << 50), 0);
+  pool_executor pool(2);
+  const auto refused = std::make_shared<counted_job>(10);
+  ASSERT_EQ(pthread_setattr_default_np(&huge), 0);  // no thread can be started
+  EXPECT_THROW(pool.start(refused, 2), std::system_error);
+  ASSERT_EQ(pthread_setattr_default_np(&before), 0);
+  const auto next = std::make_shared<counted_job>(10);
+  pool.start(next, 2);
+  EXPECT_TRUE(next->wait_for(20s));
+  EXPECT_EQ(refused->done(), 0u);
+  EXPECT_EQ(refused.use_count(), 1);
+  pthread_attr_destroy(&huge);
+  pthread_attr_destroy(&before);
+}
+#endif
 
 }  // namespace
 }  // namespace penstock::inline v0
