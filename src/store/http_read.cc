@@ -16,7 +16,7 @@ namespace {
 
 /// The most bytes that are read and dropped if a server ignores ranges.
 constexpr std::uint64_t kMaxSkip = std::uint64_t{4} << 20;
-/// An attempt that returned this much counts as progress.
+/// An attempt that returned this much more than those before it counts as progress.
 constexpr std::uint64_t kProgress = std::uint64_t{64} << 10;
 
 /// A response that is at most this long takes little more than the latency.
@@ -39,7 +39,11 @@ class http_read final : public http_exchange {
     if (from_->redirects && !checks_only_) from_->redirects->set(wanted_.key, url);
   }
   bool is_short() const noexcept override { return (whole() ? wanted_.max_bytes : wanted_.range.length) <= kShort; }
-  bool has_progressed() override { return std::exchange(fresh_, 0) >= kProgress; }
+  bool has_progressed() override {
+    if (received_ < progress_ + kProgress) return false;
+    progress_ = received_;
+    return true;
+  }
   void finish(result<> outcome) noexcept override {
     if (!outcome.ok()) return sink_.complete(wanted_.tag, std::move(outcome).error());
     sink_.complete(wanted_.tag, std::move(done_));
@@ -65,7 +69,7 @@ class http_read final : public http_exchange {
   bool gathers_ = false;
   std::uint64_t skip_ = 0;
   std::uint64_t received_ = 0;  // received bytes of the extent
-  std::uint64_t fresh_ = 0;     // since the last attempt
+  std::uint64_t progress_ = 0;  // the most of them after an attempt: bytes that are received again do not count
   bool sends_more_ = false;     // the response is the whole object, the extent a part of it
 };
 
@@ -239,7 +243,6 @@ result<http_exchange::appetite> http_read::body(std::span<const std::byte> bytes
   const auto take = static_cast<std::size_t>(std::min<std::uint64_t>(left, bytes.size()));
   if (take != 0) std::memcpy(room_.data() + received_, bytes.data(), take);
   received_ += take;
-  fresh_ += take;
   return sends_more_ && received_ == extent_->length ? appetite::enough : appetite::more;
 }
 

@@ -357,7 +357,7 @@ http_transfer::verdict http_transfer::retry(error why, std::optional<std::chrono
   }
   redirect_.clear();
   redirects_ = 0;
-  if (exchange_->has_progressed()) attempts_ = 0;  // each attempt requests fewer bytes, so this ends
+  if (exchange_->has_progressed()) attempts_ = 0;  // each such attempt gets further than the last, so this ends
   if (attempts_ >= most || (wait && *wait > kLongestPatience)) {
     if (attempts_ != 0) why.note(fmt::format("after {} attempts", attempts_ + 1));
     return over(std::move(why));

@@ -55,7 +55,7 @@ class http_exchange {
   virtual void led_to(const std::string& url) { static_cast<void>(url); }
   /// Whether the response is short: it takes little more than the latency, and no bandwidth. Constant.
   virtual bool is_short() const noexcept { return false; }
-  /// Whether the next attempt can request less, thanks to the received bytes.
+  /// Whether this attempt got further than all before it, by more than a little. Called once after an attempt.
   virtual bool has_progressed() { return false; }
   /// Called last, once. Afterwards the exchange is destroyed.
   virtual void finish(result<> outcome) noexcept = 0;

@@ -208,6 +208,18 @@ TEST_F(HttpStore, ReadsOnWhereALongAnswerBrokeOff) {
   }
 }
 
+// Without an entity tag each attempt begins with the first byte again.
+TEST_F(HttpStore, AnAnswerThatBreaksOffEachTimeIsAnError) {
+  server_.set("/base/long", std::string(300'000, 'x'));
+  options_.retries = 2;
+  change([](reply& out) {
+    out.remove("ETag");
+    out.cut_after = 100'000;
+  });
+  EXPECT_EQ(code_of(read_now(*make(), "long")), errc::io_error);
+  EXPECT_EQ(server_.log().size(), 3u);
+}
+
 TEST_F(HttpStore, AnObjectThatChangesWhileItIsReadIsNeverMixed) {
   const std::string before(200'000, 'a'), after(200'000, 'b');
   server_.set("/base/long", before);
