@@ -9,6 +9,7 @@
 #include <deque>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <unordered_set>
 #include <utility>
@@ -97,6 +98,7 @@ struct disk_cache::process_state : std::enable_shared_from_this<process_state> {
   void warn_if_off();
   bool is_writable() const { return segments != nullptr && !segments->is_off(); }
 
+  bool has_worker();
   void post(std::function<void()> what);
   void wait(std::unique_ptr<cached_read> which);
   void run();
@@ -402,12 +404,24 @@ void disk_cache::process_state::wrote(const cached_object& object) {
   index.apply(record);
 }
 
+// Called with the lock of the work held: whether the thread runs. False: it has ended, or the system has none; callers
+// then do the work themselves.
+bool disk_cache::process_state::has_worker() {
+  if (has_ended) return false;
+  if (worker.joinable() || is_ending) return true;
+  try {
+    worker = std::thread([state = shared_from_this()] { state->run(); });
+  } catch (const std::system_error&) {
+    return false;
+  }
+  return true;
+}
+
 void disk_cache::process_state::post(std::function<void()> what) {
   {
     const std::lock_guard lock(working);
-    if (!has_ended) {
+    if (has_worker()) {
       work.push_back(std::move(what));
-      if (!worker.joinable() && !is_ending) worker = std::thread([state = shared_from_this()] { state->run(); });
       has_work.notify_one();
       return;
     }
@@ -418,9 +432,8 @@ void disk_cache::process_state::post(std::function<void()> what) {
 void disk_cache::process_state::wait(std::unique_ptr<cached_read> which) {
   {
     const std::lock_guard lock(working);
-    if (!has_ended) {
+    if (has_worker()) {
       waiting.push_back(std::move(which));
-      if (!worker.joinable() && !is_ending) worker = std::thread([state = shared_from_this()] { state->run(); });
       has_work.notify_one();
       return;
     }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <deque>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -43,17 +44,16 @@ class machine {
     auto made = std::make_unique<http_transfer>(curl_, std::move(what), std::move(settings), std::move(stop));
     if (multi_ == nullptr) return made->finish(error(errc::resource_exhausted, "libcurl has no memory or sockets"));
     made->on_stop([this] { wake(); });
-    bool begins = false;
+    bool begins = false, has_thread = true;
     {
       const std::lock_guard lock(mutex_);
       begins = !stopping_;
-      if (begins) {
-        incoming_.push_back(std::move(made));
-        if (!thread_.joinable()) thread_ = std::thread([self] { self->run(); });
-      }
+      if (begins) has_thread = start_thread(self);
+      if (begins && has_thread) incoming_.push_back(std::move(made));
     }
     // An exchange that ends may begin another one, even while the last of them are being cancelled.
     if (!begins) return give_up(*made);
+    if (!has_thread) return made->finish(error(errc::resource_exhausted, "the system has no thread for HTTP requests"));
     wake();
   }
 
@@ -76,6 +76,17 @@ class machine {
 
  private:
   void wake() const noexcept { curl_.multi_wakeup(multi_); }
+
+  // Called with the lock held. False: the system has no thread.
+  bool start_thread(const std::shared_ptr<machine>& self) {
+    if (thread_.joinable()) return true;
+    try {
+      thread_ = std::thread([self] { self->run(); });
+    } catch (const std::system_error&) {
+      return false;
+    }
+    return true;
+  }
 
   void run() {
     for (;;) {

@@ -3,6 +3,8 @@
 #include "store/disk_cache.h"
 
 #include <gtest/gtest.h>
+#include <penstock/extend/store.h>
+#include <pthread.h>
 
 #include <atomic>
 #include <chrono>
@@ -13,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "store/http_message.h"
 #include "store/http_store.h"
 #include "store/store_fixture.h"
 #include "support/http_server.h"
@@ -219,6 +222,48 @@ TEST_F(DiskCache, ReadsOnWhereItCannotWrite) {
   EXPECT_EQ(warnings_, 1);
   EXPECT_FALSE(cached.cache->usage().is_writable);
 }
+
+#ifdef __GLIBC__
+// One object with an entity tag, from memory.
+class tagged_store final : public store {
+ public:
+  explicit tagged_store(std::string_view text) : bytes_(to_bytes(text)) {}
+  store_traits traits() const override {
+    store_traits out;
+    out.versions = out.sizes = true;
+    return out;
+  }
+  void read(std::span<const byte_read> reads, completion_sink& sink, std::stop_token) const override {
+    for (const byte_read& each : reads)
+      sink.complete(each.tag, answer_from(each, bytes_, version_of_text("\"1\""), lease()));
+  }
+  std::string uri() const override { return "test:"; }
+
+ private:
+  const bytes bytes_;
+};
+
+TEST_F(DiskCache, WorksWithoutAThreadOfItsOwn) {
+  pthread_attr_t before, huge;
+  ASSERT_EQ(pthread_getattr_default_np(&before), 0);
+  ASSERT_EQ(pthread_attr_init(&huge), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&huge, std::size_t{1} << 50), 0);
+  disk_cache_options how;
+  how.folder = home_.path().string() + "/cache";
+  const auto cache = *disk_cache::open(how);
+  const auto from = cache->wrap(std::make_shared<tagged_store>(kText), "origin", "");
+  ASSERT_EQ(pthread_setattr_default_np(&huge), 0);  // no thread can be started
+  const auto fetched = read_now(*from, "k"), cached = read_now(*from, "k");
+  ASSERT_EQ(pthread_setattr_default_np(&before), 0);
+  ASSERT_TRUE(fetched.ok() && cached.ok());
+  EXPECT_EQ(fetched->text, kText);
+  EXPECT_EQ(cached->text, kText);
+  EXPECT_EQ(cache->usage().misses, 1U);
+  EXPECT_EQ(cache->usage().hits, 1U);
+  pthread_attr_destroy(&huge);
+  pthread_attr_destroy(&before);
+}
+#endif
 
 }  // namespace
 }  // namespace penstock::test

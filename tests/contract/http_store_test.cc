@@ -3,6 +3,7 @@
 #include "store/http_store.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <atomic>
@@ -524,6 +525,23 @@ TEST_F(HttpStore, AServerThatIsNotThereIsAnErrorSoon) {
   const http_store from(*http_transport::make(1), *http_url::parse(url), options_);
   EXPECT_EQ(code_of(read_now(from, "k")), errc::io_error);
 }
+
+#ifdef __GLIBC__
+TEST_F(HttpStore, AReadWithoutAThreadFailsAndLaterOnesRun) {
+  pthread_attr_t before, huge;
+  ASSERT_EQ(pthread_getattr_default_np(&before), 0);
+  ASSERT_EQ(pthread_attr_init(&huge), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&huge, std::size_t{1} << 50), 0);
+  const auto from = make();
+  ASSERT_EQ(pthread_setattr_default_np(&huge), 0);  // no thread can be started
+  const auto refused = read_now(*from, "k");
+  ASSERT_EQ(pthread_setattr_default_np(&before), 0);
+  EXPECT_EQ(code_of(refused), errc::resource_exhausted);
+  EXPECT_TRUE(read_now(*from, "k").ok());
+  pthread_attr_destroy(&huge);
+  pthread_attr_destroy(&before);
+}
+#endif
 
 }  // namespace
 }  // namespace penstock::test
