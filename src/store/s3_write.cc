@@ -121,14 +121,16 @@ void s3_write::resolve_doubt() {
 }
 
 void s3_write::doubt_answered(const result<http_answer>& seen) {
-  if (!seen.ok() || !is_success(*seen) || seen->body.size() != size_of(what_.parts)) return end(version_has_changed());
+  bool is_mine = seen.ok() && is_success(*seen) && seen->body.size() == size_of(what_.parts);
   std::size_t at = 0;
   for (const part& each : what_.parts) {
-    if (!each.empty() && std::memcmp(seen->body.data() + at, each.data(), each.size()) != 0)
-      return end(version_has_changed());
+    is_mine = is_mine && (each.empty() || std::memcmp(seen->body.data() + at, each.data(), each.size()) == 0);
     at += each.size();
   }
-  end(version_of(seen->head, nullptr));
+  if (is_mine) return end(version_of(seen->head, nullptr));
+  error why = refused_ ? std::move(*refused_) : version_has_changed();
+  if (upload_.empty()) return end(std::move(why));
+  give_up(std::move(why));  // its parts may still be there
 }
 
 // --- an object in parts, which are one object at the end ---
@@ -205,7 +207,10 @@ void s3_write::complete_upload() {
 
 void s3_write::upload_answered(result<http_answer> answer) {
   if (!answer.ok()) return give_up(std::move(answer).error());
-  if (answer->doubtful && !is_success(*answer)) return resolve_doubt();
+  if (answer->doubtful && !is_success(*answer)) {
+    refused_ = s3_refusal(*answer, true);  // 404: an earlier attempt ended the upload
+    return resolve_doubt();
+  }
   if (!is_success(*answer)) return give_up(s3_refusal(*answer, conditional()));
   // A success may turn into a failure while the server works on it: then the document reports it.
   if (const std::string code = first_element(answer->body, "Code"); !code.empty()) {

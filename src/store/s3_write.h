@@ -76,7 +76,8 @@ class s3_write final : public std::enable_shared_from_this<s3_write> {
   std::string upload_;     // the upload's id as a query
   std::string part_list_;  // the document that ends an upload
   part document_;
-  std::optional<error> failed_;  // failure of a part
+  std::optional<error> failed_;   // failure of a part
+  std::optional<error> refused_;  // the last answer to the end of an upload, after an attempt without one
 };
 
 }  // namespace penstock::inline v0
