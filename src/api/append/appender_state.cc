@@ -27,6 +27,8 @@ constexpr std::chrono::milliseconds kGathering{20};
 /// Held with any queue size: one is written while the next one is filled.
 constexpr std::size_t kLeastSlabs = 2;
 
+error closed_error() { return {errc::invalid_argument, "this appender is closed"}; }
+
 }  // namespace
 
 appender_state::appender_state(const array& to, std::size_t axis, const appender_options& options, const sizes& of)
@@ -210,6 +212,7 @@ result<> appender_state::add_slab(guard& lock) {
   auto made = make_slab(capacity);
   lock.lock();
   PENSTOCK_ASSIGN(std::shared_ptr<slab> added, std::move(made));
+  if (closed_) return closed_error();  // meanwhile
   slab_bytes_ += added->bytes;
   slabs_.push_back(std::move(added));
   return {};
@@ -219,6 +222,7 @@ result<> appender_state::add_slab(guard& lock) {
 result<> appender_state::fill(guard& lock, const tensor_view& rows, std::uint64_t count,
                               const std::shared_ptr<const void>& keeps) {
   const std::shared_ptr<slab> to = slabs_.back();
+  copies_ = true;
   lock.unlock();
   const tensor_view here = part_of(to->rows, to->filled, count);
   strided_copy(here.data, here.strides, rows.data, rows.strides, here.extents, rows.type.item_bytes(), 1);
@@ -228,6 +232,8 @@ result<> appender_state::fill(guard& lock, const tensor_view& rows, std::uint64_
     if (bytes.ok() && keeps != nullptr) to->items.keep(keeps);
   }
   lock.lock();
+  copies_ = false;
+  if (closed_) changed_.notify_all();
   PENSTOCK_ASSIGN(const std::uint64_t item_bytes, std::move(bytes));
   to->item_bytes += item_bytes;
   item_bytes_ += item_bytes;
@@ -258,7 +264,7 @@ result<bool> appender_state::append(const tensor_view& rows, const std::shared_p
   std::stop_source stop = stop_of_wait();
   for (;;) {
     if (done > 0 && done == count) return true;  // also if a failure occurred while waiting: the rows are queued
-    if (closed_) return refused(error(errc::invalid_argument, "this appender is closed"));
+    if (closed_) return refused(closed_error());
     if (stalled_ || broken_) {
       if (auto failed = take_errors()) return refused(std::move(*failed));
       return refused(error(errc::conflict, "this appender lost rows and takes no more"));
@@ -292,6 +298,8 @@ result<array> appender_state::flush(bool close) {
   guard lock(mutex_);
   if (!closed_) {
     closed_ = close;
+    // Rows that another thread is copying are taken, and stored. It copies no more after them.
+    if (close) changed_.wait(lock, [&] { return !copies_; });
     const std::uint64_t wanted = taken_;
     std::stop_source stop = stop_of_wait();
     const auto settled = [&] { return stored_ >= wanted || stalled_ || broken_; };

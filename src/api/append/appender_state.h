@@ -106,6 +106,7 @@ class appender_state : public std::enable_shared_from_this<appender_state> {
   std::uint64_t wanted_ = 0;                            // rows that `flush` waits for
   std::optional<clock::time_point> gathers_until_;      // rows can be written, and wait until then for further ones
   bool is_awaited_ = false;                             // an `append` waits for room
+  bool copies_ = false;                                 // an `append` copies rows to the last slab, without the lock
   std::vector<error> errors_;                           // not returned yet
   std::vector<error> late_errors_;  // errors after the shape was stored: returned by `flush` although all rows are
   bool running_ = false;            // the thread
