@@ -74,7 +74,8 @@ struct write_options {
   std::chrono::nanoseconds poll_interval{20'000'000};
 };
 
-/// A read under way. Destroying it cancels what has not started and waits for the rest.
+/// A read under way. Destroying it cancels what has not started and waits for the rest. For a forked child, a read of
+/// its parent has ended: `wait` is `unsupported`, unless it had ended before the fork.
 class PENSTOCK_API ticket {
  public:
   ticket() noexcept = default;
@@ -98,7 +99,8 @@ class PENSTOCK_API ticket {
   std::shared_ptr<read_job> job_;
 };
 
-/// A write in the background, from `array::write_async`: destroying this neither stops it nor waits.
+/// A write in the background, from `array::write_async`: destroying this neither stops it nor waits. A forked child does
+/// not wait for writes of its parent: as for `ticket`.
 class PENSTOCK_API write_ticket {
  public:
   write_ticket() noexcept = default;

@@ -320,22 +320,33 @@ ticket& ticket::operator=(ticket&& other) noexcept {
 
 ticket::~ticket() {
   if (!job_) return;
+  if (job_->is_of_parent()) {
+    // Left as it is, unless it has ended: its workers do not exist here.
+    if (!job_->done()) static_cast<void>(new std::shared_ptr<read_job>(std::move(job_)));
+    return;
+  }
   job_->cancel();
   job_->wait();
 }
 
-bool ticket::done() const noexcept { return !job_ || job_->done(); }
+bool ticket::done() const noexcept { return !job_ || job_->is_of_parent() || job_->done(); }
 
 result<> ticket::wait() {
   if (!job_) return error(errc::invalid_argument, "this ticket was moved from");
-  job_->wait();
+  if (job_->is_of_parent()) {
+    if (!job_->done()) return error(errc::unsupported, "this read belongs to the process that was forked");
+  } else {
+    job_->wait();
+  }
   return job_->outcome();
 }
 
-bool ticket::wait_for(std::chrono::nanoseconds timeout) { return !job_ || job_->wait_for(timeout); }
+bool ticket::wait_for(std::chrono::nanoseconds timeout) {
+  return !job_ || job_->is_of_parent() || job_->wait_for(timeout);
+}
 
 void ticket::cancel() noexcept {
-  if (job_) job_->cancel();
+  if (job_ && !job_->is_of_parent()) job_->cancel();
 }
 
 read_progress ticket::progress() const noexcept {
@@ -344,7 +355,9 @@ read_progress ticket::progress() const noexcept {
 }
 
 void ticket::on_done(std::function<void()> then) {
-  if (job_) job_->on_done(std::move(then));
+  if (!job_) return;
+  if (job_->is_of_parent()) return then();
+  job_->on_done(std::move(then));
 }
 
 }  // namespace penstock::inline v0

@@ -27,6 +27,7 @@ void read_job::begin(std::span<const source> sources, settings with) {
   sources_.assign(sources.begin(), sources.end());
   with_ = std::move(with);
   io_concurrency_ = std::max(1U, with_.io_concurrency);
+  begun_at_ = with_.keep_alive ? fork_clock::now() : 0;
   if (with_.keep_alive) workers_.resize(with_.workers);
   while (workers_.size() < with_.workers) workers_.push_back(std::make_unique<worker_state>(&state_->accounts()));
   planner_.start(sources_, with_.limits);

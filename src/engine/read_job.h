@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/executor.h"
+#include "base/fork_local.h"
 #include "codec/worker_scratch.h"
 #include "engine/cell_cache.h"
 #include "engine/cell_sink.h"
@@ -88,6 +89,9 @@ class read_job final : public job, private completion_sink {
   void wait();
   bool wait_for(std::chrono::nanoseconds timeout);
   void on_done(std::function<void()> then);
+  /// Of a read in the background that another process began, before a fork: its workers do not exist in this one, and
+  /// they may hold its lock. Only `done` and, if that is true, `outcome` may be called.
+  bool is_of_parent() const noexcept { return begun_at_ != 0 && begun_at_ != fork_clock::now(); }
 
   /// Sums of the read that began last.
   recorded_read recorded_as() const { return {profiler_, read_number_}; }
@@ -186,6 +190,7 @@ class read_job final : public job, private completion_sink {
   std::shared_ptr<profiler> profiler_;
   std::uint32_t read_number_ = 0;
   std::stop_source stop_source_{std::nostopstate};
+  std::uint64_t begun_at_ = 0;  // the fork clock, for a read in the background; 0 for others
 
   mutable std::mutex mutex_;  // protects all members below that are not atomic
   std::condition_variable ended_;

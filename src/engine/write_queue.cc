@@ -70,12 +70,19 @@ result<> queued_write::run() {
 }
 
 bool queued_write::done() const {
+  if (is_of_parent()) return true;
   const std::lock_guard lock(of_->mutex);
   return outcome_.has_value();
 }
 
 result<> queued_write::wait() {
-  std::unique_lock lock(of_->mutex);
+  std::unique_lock lock(of_->mutex, std::defer_lock);
+  if (is_of_parent()) {
+    if (!lock.try_lock() || !outcome_)
+      return error(errc::unsupported, "this write belongs to the process that was forked");
+  } else {
+    lock.lock();
+  }
   of_->changed.wait(lock, [&] { return outcome_.has_value(); });
   if (!std::exchange(was_told_, true)) std::erase_if(of_->failed, [&](const auto& each) { return each.get() == this; });
   if (outcome_->ok()) return {};
@@ -83,11 +90,13 @@ result<> queued_write::wait() {
 }
 
 bool queued_write::wait_for(std::chrono::nanoseconds timeout) {
+  if (is_of_parent()) return true;
   std::unique_lock lock(of_->mutex);
   return of_->changed.wait_for(lock, timeout, [&] { return outcome_.has_value(); });
 }
 
 void queued_write::on_done(std::function<void()> then) {
+  if (is_of_parent()) return then();
   {
     const std::lock_guard lock(of_->mutex);
     if (!outcome_) {
@@ -98,7 +107,9 @@ void queued_write::on_done(std::function<void()> then) {
   then();
 }
 
-write_queue::write_queue(std::uint64_t most_bytes) : state_(std::make_shared<queued_write::shared_state>(most_bytes)) {}
+write_queue::write_queue(std::uint64_t most_bytes) : state_(std::make_shared<queued_write::shared_state>(most_bytes)) {
+  fork_clock::start();
+}
 
 result<> write_queue::make_room(std::uint64_t bytes) {
   queued_write::shared_state& state = *state_;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <penstock/result.h>
+#include "base/fork_local.h"
 
 namespace penstock::inline v0 {
 
@@ -40,8 +41,11 @@ class queued_write {
  private:
   friend class write_queue;
   result<> run();
+  // Queued before a fork, by another process: no thread of this one will end it, and its lock may be held.
+  bool is_of_parent() const noexcept { return made_at_ != fork_clock::now(); }
 
   const std::shared_ptr<shared_state> of_;
+  const std::uint64_t made_at_ = fork_clock::now();
   const std::uint64_t bytes_;
   work_fn work_;
   std::atomic<bool> cancelled_{false};

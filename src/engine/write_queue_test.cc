@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <condition_variable>
@@ -155,6 +157,29 @@ TEST(WriteQueue, ItsWorkMayBeTheLastOwnerOfTheQueue) {
     ASSERT_TRUE(ticket->wait().ok());
   }
   while (ended < 50) std::this_thread::yield();
+}
+
+TEST(WriteQueue, AForkedChildDoesNotWaitForItsParentsWrites) {
+  write_queue queue(100);
+  const auto ended = push(queue, 1, [] { return result<>(); });
+  ASSERT_TRUE(ended->wait().ok());
+  gate closed;
+  const auto running = push(queue, 1, [&] { return closed.pass(); });
+  closed.wait_for_one();
+  const ::pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(20);
+    bool is_called = false;
+    running->on_done([&] { is_called = true; });
+    const auto outcome = running->wait();
+    const bool is_refused = !outcome.ok() && outcome.error().code() == errc::unsupported;
+    ::_exit(is_refused && is_called && running->done() && running->wait_for(1h) && ended->wait().ok() ? 0 : 1);
+  }
+  closed.open();
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_TRUE(running->wait().ok());
 }
 
 #ifdef __GLIBC__
