@@ -28,8 +28,17 @@ class changed_folders {
     too_many = std::exchange(too_many_, false);
     return std::exchange(paths_, {});
   }
+  /// Adds what `take` returned: it is not on the storage device.
+  void put_back(const std::unordered_set<std::string>& paths, bool too_many) {
+    for (const std::string& each : paths) add(each);
+    const std::lock_guard lock(mutex_);
+    too_many_ = too_many_ || too_many;
+  }
+  /// Held from `take` until the paths are on the storage device: another thread must not find none before that.
+  std::mutex& syncing() noexcept { return syncing_; }
 
  private:
+  std::mutex syncing_;
   std::mutex mutex_;
   std::unordered_set<std::string> paths_;
   bool too_many_ = false;

@@ -18,6 +18,7 @@
 #include <memory>
 #include <thread>
 
+#include "store/changed_folders.h"
 #include "store/names_sink.h"
 #include "store/store_fixture.h"
 
@@ -526,6 +527,21 @@ TEST_F(FileStore, TruncationDuringAReadIsNeverASuccess) {
   }
   stop = true;
   writer.join();
+}
+
+// A sync that failed is tried again by the next write that needs it, for all folders.
+TEST(ChangedFolders, WhatIsPutBackIsTakenAgain) {
+  changed_folders of;
+  for (std::size_t i = 0; i <= changed_folders::kMost; ++i) of.add(std::to_string(i));
+  bool too_many = false;
+  const auto taken = of.take(too_many);
+  EXPECT_EQ(taken.size(), changed_folders::kMost);
+  EXPECT_TRUE(too_many);
+  EXPECT_TRUE(of.take(too_many).empty());
+  EXPECT_FALSE(too_many);
+  of.put_back(taken, true);
+  EXPECT_TRUE(of.take(too_many) == taken);
+  EXPECT_TRUE(too_many);
 }
 
 }  // namespace

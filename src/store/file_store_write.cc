@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstdio>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_set>
@@ -278,8 +279,11 @@ void file_store::note_change(const std::string& folder) {
 
 // Returns when every name that was changed here is on the storage device.
 result<> file_store::sync_changes() {
+  changed_folders& changed = changed_.get();
+  const std::lock_guard turn(changed.syncing());
   bool too_many = false;
-  const std::unordered_set<std::string> paths = changed_.get().take(too_many);
+  const std::unordered_set<std::string> paths = changed.take(too_many);
+  const bool were_too_many = too_many;
   for (const std::string& path : paths) {
     const descriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!folder && (errno == ENOENT || errno == ENOTDIR || errno == EACCES))
@@ -289,11 +293,21 @@ result<> file_store::sync_changes() {
     if (done.ok() && too_many && ::syncfs(folder.get()) != 0) done = write_failure(errno, "syncing the file system");
 #endif
     if (!done.ok()) {
-      for (const std::string& each : paths) changed_.get().add(each);
+      changed.put_back(paths, were_too_many);
       return done;
     }
     too_many = false;
   }
+#ifdef __linux__
+  if (too_many) {  // none of them exists any longer, but others may
+    const descriptor root(::open(root_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!root || ::syncfs(root.get()) != 0) {
+      const int code = errno;
+      changed.put_back(paths, were_too_many);
+      return write_failure(code, "syncing the file system");
+    }
+  }
+#endif
   return {};
 }
 
