@@ -85,6 +85,16 @@ def overwrite_zip():
     ps.open(NAME + ".zip", "a", mode="r+")[...] = np.full((4, 64), 2, "i4")
 
 
+def clear_second_of_two():  # leaves room between the entries and the directory, where the next directory is written
+    ones = np.ones((8, 64), "i4")
+    ps.create_array(NAME + ".zip", "a", shape=(8, 64), dtype="i4", chunks=(4, 64), codecs=["bytes"], data=ones)
+    ps.open(NAME + ".zip", "a", mode="r+")[4:] = 0
+
+
+def clear_first():
+    ps.open(NAME + ".zip", "a", mode="r+")[:4] = 0
+
+
 # name: (before, what may fail, the state that is looked at, states of parts may be mixed)
 OPERATIONS = {
     "chunks": (lambda: array(chunks=(2, 64)), lambda: fill(ps.open(NAME, mode="r+"), 1), of_chunks, True),
@@ -101,6 +111,7 @@ OPERATIONS = {
     "shards": (lambda: write_shards(1), lambda: write_shards(2), shards, True),
     "new zip": (lambda: None, lambda: write_zip(1), archive, True),
     "zip": (lambda: write_zip(1), overwrite_zip, archive, False),
+    "zip that is cut": (clear_second_of_two, clear_first, archive, False),
 }
 CALLS = ("write", "fsync", "rename", "open", "mkdir", "truncate")
 ERRORS = {"EIO": errno.EIO, "ENOSPC": errno.ENOSPC, "EINTR": errno.EINTR, "short": 0}
