@@ -38,6 +38,13 @@ def test_a_copy_without_changes_is_identical_byte_for_byte(source, tmp_path):
     assert files(tmp_path / "copy.zarr") == files(source)
 
 
+def test_the_claim_of_a_running_append_is_not_copied(source, tmp_path):
+    (source / ".penstock-append").write_text("penstock-append 2 0123456789abcdef 10000 1 - 0 0\n")
+    made = ps.copy(source, tmp_path / "copy.zarr")
+    assert same(made[...], VALUES)
+    assert not (tmp_path / "copy.zarr" / ".penstock-append").exists()
+
+
 @pytest.mark.parametrize(
     "options",
     [

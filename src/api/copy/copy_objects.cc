@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "api/append/append_claim.h"
 #include "api/copy/array_copy.h"
 #include "api/copy/copy_pieces.h"
 #include "base/counted.h"
@@ -34,8 +35,10 @@ class object_list final : public key_sink {
   std::size_t skipped_;
 };
 
+// Not copied as data: documents, and the claim of a running append, which is not the copy's.
 bool is_document(std::string_view key) {
-  return key == "zarr.json" || key == ".zarray" || key == ".zattrs" || key == ".zgroup" || key == ".zmetadata";
+  return key == "zarr.json" || key == ".zarray" || key == ".zattrs" || key == ".zgroup" || key == ".zmetadata" ||
+         key == kClaimKey;
 }
 
 // Every object that the array may have: for stores that cannot list.
