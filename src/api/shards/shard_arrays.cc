@@ -84,7 +84,9 @@ result<> take_place(const std::string& from, const std::string& path) {
     return sync_names({&path, 1});                              // an old file is removed together with the draft
   const draft old(fmt::format("{}.{}.old", path, ::getpid()));  // otherwise, not atomically
   PENSTOCK_TRY(rename(path, old.path()));
-  return rename(from, path);
+  auto done = rename(from, path);
+  if (!done.ok()) fs::rename(old.path(), path, none);
+  return done;
 }
 
 result<std::uint32_t> write_zarr(const shard_files_context& with, const std::string& path, const tensor_view& items,
