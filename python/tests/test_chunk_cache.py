@@ -157,6 +157,25 @@ def test_an_array_put_in_the_place_of_another_finds_nothing_of_it(folder, contex
         assert same(ps.open(folder)[5], VALUES.view("<f4")[5])
 
 
+def test_another_byte_order_in_zarr_2_finds_no_cached_chunks(tmp_path, context):
+    """Only the metadata changes, as when a user corrects it. Neither of the two is among Zarr 2's codecs."""
+    zarr.create_array(tmp_path / "a", data=VALUES, chunks=(20, 20), zarr_format=2)
+    settle(tmp_path)
+    metadata = tmp_path / "a" / ".zarray"
+    text = metadata.read_text()
+    in_columns = [VALUES[j, 20 * k + 5] for k in range(3) for j in range(20)][:50]
+    for change, wanted in [
+        (('"<i4"', '"<i4"'), VALUES[5].tolist()),
+        (('"<i4"', '">i4"'), VALUES.byteswap()[5].tolist()),
+        (('"C"', '"F"'), [int(each) for each in in_columns]),
+    ]:
+        assert change[0] in text
+        metadata.write_text(text.replace(*change))
+        for _ in range(3):
+            assert ps.open(tmp_path / "a")[5].tolist() == wanted
+    assert hits(context) > 0
+
+
 @pytest.mark.parametrize("shape", [(), (0,), (3, 0), (0, 3)])
 def test_arrays_with_few_chunks_are_opened_again(tmp_path, context, shape):
     write(np.zeros(shape, "<i4"), tuple(max(n, 1) for n in shape), None, tmp_path)

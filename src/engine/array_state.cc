@@ -72,6 +72,7 @@ std::string array_state::lasting_name(std::string_view image) const {
   if (shards) add_numbers(*shards);
   add(type.name());
   add(codecs_json);
+  add(codecs_text);  // for Zarr 2, also the byte order and the order of dimensions
   return identity;
 }
 
