@@ -49,8 +49,11 @@ result<> change_document(store& in, const std::string& key, bool may_be_absent, 
     PENSTOCK_ASSIGN(const json content, change(found ? *found->content : json(json::object_t{})));
     result<> put = put_text(in, key, content, found ? found->seen : version(), found.has_value());
     if (put.ok()) return in.flush();
-    if (put.error().code() != errc::version_changed) return put;
+    if (put.error().code() == errc::version_changed) continue;
+    static_cast<void>(in.flush());  // a zip archive is locked until then
+    return put;
   }
+  static_cast<void>(in.flush());
   return error(errc::conflict, fmt::format("'{}' kept changing while it was written", key));
 }
 

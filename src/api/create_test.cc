@@ -268,5 +268,61 @@ TEST_F(NewArray, OfATiffIsWrittenInWholeRows) {
   expect_written(name("a.tif"));
 }
 
+// Refuses changes on request, and counts flushes.
+class refusing_store final : public store {
+ public:
+  store_traits traits() const override { return under_->traits(); }
+  void read(std::span<const byte_read> reads, completion_sink& sink, std::stop_token stop) const override {
+    under_->read(reads, sink, std::move(stop));
+  }
+  result<version> put(std::string_view key, std::span<const part> parts, const write_condition& condition) override {
+    if (refuses) return error(errc::io_error, "no space left");
+    return under_->put(key, parts, condition);
+  }
+  result<> erase(std::string_view key, const write_condition& condition) override {
+    if (refuses) return error(errc::io_error, "no space left");
+    return under_->erase(key, condition);
+  }
+  result<> list(std::string_view prefix, listing what, key_sink& sink) const override {
+    return under_->list(prefix, what, sink);
+  }
+  result<> flush() override {
+    ++flushes;
+    return {};
+  }
+  std::string uri() const override { return "test:"; }
+
+  bool refuses = false;
+  int flushes = 0;
+
+ private:
+  const std::shared_ptr<store> under_ = make_memory_store();
+};
+
+// A zip archive is locked from the first put to the flush.
+TEST(FailedChange, OfMetadataFlushesTheStore) {
+  const auto to = std::make_shared<refusing_store>();
+  create_options how;
+  how.context = context::make().value();
+  how.shape = {4};
+  how.type = *dtype::from_name("uint8");
+  how.path = "a";
+  ASSERT_TRUE(create_array(to, how).ok());
+  const auto opened = open(std::shared_ptr<const store>(to));
+  ASSERT_TRUE(opened.ok()) << opened.error().to_string();
+  const group& root = std::get<group>(*opened);
+  to->refuses = true;
+  for (const auto& change : {std::function<bool()>([&] { return root.set_attributes("{}").ok(); }),
+                             std::function<bool()>([&] { return erase(root, "a").ok(); }),
+                             std::function<bool()>([&] {
+                               how.path = "b";
+                               return create_array(to, how).ok();
+                             })}) {
+    const int before = to->flushes;
+    EXPECT_FALSE(change());
+    EXPECT_GT(to->flushes, before);
+  }
+}
+
 }  // namespace
 }  // namespace penstock::inline v0

@@ -372,10 +372,12 @@ result<node> create_node(const new_node& at, const zarr_metadata& metadata) {
       }
       PENSTOCK_TRY(erase_node(*at.in, at.prefix, metadata.kind == zarr_node_kind::array));
     }
-    PENSTOCK_TRY(put_documents(*at.in, at.prefix, made.documents, at.durable));
-    return at.in->flush();
+    return put_documents(*at.in, at.prefix, made.documents, at.durable);
   };
-  PENSTOCK_TRY(write());
+  auto done = write();
+  auto flushed = at.in->flush();  // also after a failure: a zip archive is locked until then
+  PENSTOCK_TRY(std::move(done));
+  PENSTOCK_TRY(std::move(flushed));
   return std::move(made.opened);
 }
 
@@ -458,8 +460,11 @@ result<> erase(const group& parent, std::string_view path) {
     return error(errc::not_found, fmt::format("no array or group at '{}'", child_uri(in->uri(), prefix)));
   }
   mark_stale(parent);
-  if (result<> erased = erase_node(*in, prefix); !erased.ok()) return std::move(erased).error().note(note());
-  return in->flush();
+  result<> erased = erase_node(*in, prefix);
+  result<> flushed = in->flush();
+  if (erased.ok()) erased = std::move(flushed);
+  if (!erased.ok()) return std::move(erased).error().note(note());
+  return {};
 }
 
 }  // namespace penstock::inline v0
