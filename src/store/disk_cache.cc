@@ -141,7 +141,7 @@ void disk_cache::process_state::open() {
 void disk_cache::process_state::scan() {
   const std::lock_guard lock(scanning);
   const bool some_gone = segments->scan([this](disk_record&& record) { index.apply(record); });
-  if (some_gone) index.drop_gone();
+  if (some_gone) index.drop_gone(wall_ns());
 }
 
 bool disk_cache::process_state::serve(std::unique_ptr<cached_read>& which, const cached_bytes& from) {

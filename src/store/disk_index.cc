@@ -146,14 +146,15 @@ bool disk_index::confirm(const cached_object& object, const version& seen, std::
   return trust_ns_ > 0 && time_ns - found->second.recorded_ns > trust_ns_ / 8;
 }
 
-void disk_index::drop_gone() {
+void disk_index::drop_gone(std::int64_t now_ns) {
   const std::lock_guard lock(mutex_);
   for (auto at = entries_.begin(); at != entries_.end();) {
     auto& extents = at->second.extents;
     const bool had_some = !extents.empty();
     std::erase_if(extents, [](const auto& each) { return each.second->where->is_gone.load(); });
-    // Other facts about an object are only useful with a time of trust.
-    at = had_some && extents.empty() && trust_ns_ == 0 ? entries_.erase(at) : std::next(at);
+    // Other facts about an object are only useful within the time of trust.
+    const bool is_useless = trust_ns_ == 0 ? had_some : now_ns - at->second.time_ns > trust_ns_;
+    at = extents.empty() && is_useless ? entries_.erase(at) : std::next(at);
   }
 }
 

@@ -53,8 +53,8 @@ class disk_index {
   void drop(const cached_object& object, const disk_extent& which);
   /// Drops the object if it is cached with that version.
   void forget(const cached_object& object, const version& seen);
-  /// Drops extents of removed segments.
-  void drop_gone();
+  /// Drops extents of removed segments, and objects about which nothing remains that is trusted at `now_ns`.
+  void drop_gone(std::int64_t now_ns);
   bool knows(const cached_object& object) const;
 
  private:
