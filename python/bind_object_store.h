@@ -13,7 +13,7 @@ enum class lending : std::uint8_t {
 /// Completes `wanted` from the bytes of a whole object. The GIL is held.
 ///
 /// \param owner  Keeps `object` alive; a reference is taken if the bytes are lent.
-/// \error corrupt_data  The range leaves the object, or the object is longer than the reader allows.
+/// \error corrupt_data  The range exceeds the object, or the object is longer than the reader allows.
 result<read_done> deliver(std::span<const std::byte> object, const byte_read& wanted, lending how, PyObject* owner);
 
 /// The same from the memory of a buffer object.

@@ -118,7 +118,7 @@ PyObject* new_ndarray(const std::shared_ptr<penstock::context>& from, PyObject* 
     for (const std::uint64_t size : shape) fits = fits && checked_mul(bytes, size, bytes);
     fits = fits && bytes <= static_cast<std::uint64_t>(std::numeric_limits<Py_ssize_t>::max());
     if (!fits) {
-      set_error(error(errc::resource_exhausted, "the result's size in bytes leaves 63 bits"));
+      set_error(error(errc::resource_exhausted, "the result's size does not fit in 63 bits"));
       return nullptr;
     }
     if (bytes >= kPooledBytes) return pooled_ndarray(from, dtype, sizes.ptr(), bytes, data);

@@ -24,7 +24,7 @@ class PENSTOCK_API array_writer {
   virtual extents block() const { return {}; }
   /// Writes `values` (host memory, any strides) to the box of their shape that begins at `origin`.
   /// \error invalid_argument  Another rank or type; a box that the format cannot store separately, or that was already
-  /// written; the writer is closed. \error out_of_range  The box leaves the array.
+  /// written; the writer is closed. \error out_of_range  The box exceeds the array.
   virtual result<> write(std::span<const std::uint64_t> origin, const tensor_view& values) = 0;
   /// Stores the array. A second call does nothing, except that it tries again if the store refused the file.
   virtual result<> close() = 0;

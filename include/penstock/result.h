@@ -16,7 +16,7 @@ namespace penstock::inline v0 {
 /// The kind of failure. Bindings map each code to one exception type.
 enum class errc : std::uint8_t {
   invalid_argument,    ///< the request has no meaning
-  out_of_range,        ///< an index or box leaves the array
+  out_of_range,        ///< an index or box exceeds the array
   not_found,           ///< the object is absent; a read turns this into the fill value, `open` does not
   corrupt_data,        ///< bytes from storage contradict the format or the metadata
   unsupported,         ///< well-formed, but not supported by Penstock

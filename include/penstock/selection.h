@@ -80,7 +80,7 @@ struct resolved_selection : resolved_basic {
 
 /// Resolves ints, slices, Ellipsis and newaxis with NumPy's semantics.
 ///
-/// \error out_of_range  An int leaves its dimension, there are more items than dimensions, or two ellipses (NumPy's
+/// \error out_of_range  An int exceeds its dimension, there are more items than dimensions, or two ellipses (NumPy's
 ///                      IndexError).
 /// \error invalid_argument  A slice step of 0 (NumPy's ValueError).
 /// Source: NumPy user guide, "Basic indexing".

@@ -205,7 +205,7 @@ class PENSTOCK_API key_sink {
 /// Byte ranges of named objects. Keys use '/' and never begin with it.
 ///
 /// Implementations may be called from many threads at once. Errors: `not_found` only if the object is absent;
-/// `corrupt_data` if a range leaves the object; `version_changed` if `expected` no longer holds; all others are
+/// `corrupt_data` if a range exceeds the object; `version_changed` if `expected` no longer holds; all others are
 /// `io_error`, `permission_denied`, `cancelled` or `deadline_exceeded`. A store adds no note: the engine names key,
 /// range and array.
 class PENSTOCK_API store {

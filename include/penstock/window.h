@@ -94,7 +94,7 @@ struct window_options {
 class PENSTOCK_API window_reader {
  public:
   /// \param image  Its last dimensions are rows and columns.
-  /// \error invalid_argument  Bounds wholly outside the image, unless `boundless`. Bounds that leave an image that has
+  /// \error invalid_argument  Bounds wholly outside the image, unless `boundless`. Bounds that exceed an image that has
   ///                          neither nodata nor `fill_value`. Bounds of an array without a transform.
   /// \error unsupported  Bounds of a rotated image; means of a palette or of other values than integers and floats;
   ///                     items of variable length, unless `how` is `nearest`; an unpacked image of other dimensions

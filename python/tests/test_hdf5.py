@@ -411,7 +411,7 @@ def test_a_remote_file_that_changes_is_noticed(tmp_path):
         assert same(ps.open("memory://hdf5/0.h5", "x")[...], again)
         array = ps.open("memory://hdf5/0.h5", "x")
         there.rm("/hdf5/0.h5")
-        with pytest.raises(ps.ConflictError, match=r"0\.h5' is gone"):
+        with pytest.raises(ps.ConflictError, match=r"0\.h5' was removed"):
             array[...]
     finally:
         there.rm("/hdf5", recursive=True)

@@ -244,7 +244,7 @@ def test_datasets_that_cannot_be_joined_are_named(tmp_path: Path) -> None:
         write(i, values(i, 3))
     for i in range(2, 9):
         write(i, values(i, 3, dtype="<f4"))
-    with pytest.raises(ps.InvalidArgumentError, match=r"7 of 9 files do not go together.*float32.*and 2 more"):
+    with pytest.raises(ps.InvalidArgumentError, match=r"7 of 9 files do not match.*float32.*and 2 more"):
         ps.open_shards(tmp_path / "s*.h5", dataset="x")
     write(1, np.int32(4))
     with pytest.raises(ps.InvalidArgumentError, match=r"s1\.h5/x': a scalar has no axis"):

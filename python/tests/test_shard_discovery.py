@@ -186,7 +186,7 @@ def test_the_program_names_errors(whole: Path, tmp_path: Path, program: Any) -> 
         np.save(folder / f"a_{number}.npy", VALUES)
     assert "lacks 'a_2.npy'" in program("info", f"{folder}/a_*.npy")[2]
     np.save(folder / "a_2.npy", VALUES[:, :3])
-    assert "1 of 4 files do not go together with 'a_0.npy'" in program("info", f"{folder}/a_*.npy")[2]
+    assert "1 of 4 files do not match 'a_0.npy'" in program("info", f"{folder}/a_*.npy")[2]
     assert "nothing in" in program("info", f"{folder}/b_*.npy")[2]
     assert "did you mean" in program("info", f"{folder}/a_4.npy")[2]
     (folder / "b_0.parquet").write_bytes(b"PAR1")

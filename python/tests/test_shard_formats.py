@@ -231,7 +231,7 @@ def test_missing_numbers_and_other_files_are_named(tmp_path: Path, suffix: str) 
             tmp_path, suffix
         )
         os.replace(tmp_path / "odd" / f"part_0{suffix}", tmp_path / f"part_2{suffix}")
-        with pytest.raises(ps.InvalidArgumentError, match=rf"1 of 4 files do not go together with '.*part_0{suffix}"):
+        with pytest.raises(ps.InvalidArgumentError, match=rf"1 of 4 files do not match '.*part_0{suffix}"):
             ps.open_shards(pattern, **options)
 
 

@@ -325,7 +325,7 @@ def test_files_of_both_item_orders_are_joined(tmp_path: Path) -> None:
         assert not view.flags.owndata
         assert not view.flags.writeable
     np.save(tmp_path / "m_3.npy", VALUES.astype("f4"))
-    with pytest.raises(ps.InvalidArgumentError, match="1 of 4 files do not go together"):
+    with pytest.raises(ps.InvalidArgumentError, match="1 of 4 files do not match"):
         ps.open_shards(tmp_path / "m_*.npy")
 
 

@@ -148,7 +148,7 @@ def test_windows_beyond_the_image_need_a_fill_value(kind):
     with pytest.raises(ps.InvalidArgumentError, match="fill_value="):
         ps.read_window(a, (50, 50, 60, 60), (2, 2), boundless=True, **there)
     for boundless in (False, True):
-        with pytest.raises(ps.InvalidArgumentError, match=r"leave the image .* fill_value="):
+        with pytest.raises(ps.InvalidArgumentError, match=r"exceed the image .* fill_value="):
             ps.read_window(a, (-2, 0, 4, 3), (3, 6), boundless=boundless, **there)
         got = ps.read_window(a, (-2, 0, 4, 3), (3, 6), boundless=boundless, nodata=-1, **there)
         assert (got[..., 0] == -1).all()

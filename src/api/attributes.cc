@@ -45,7 +45,7 @@ template <class Change>
 result<> change_document(store& in, const std::string& key, bool may_be_absent, Change change) {
   for (int i = 0; i < kMaxDocumentTries; ++i) {
     PENSTOCK_ASSIGN(const std::optional<stored_document> found, read_document(in, key));
-    if (!found && !may_be_absent) return error(errc::not_found, fmt::format("'{}' is gone", key));
+    if (!found && !may_be_absent) return error(errc::not_found, fmt::format("'{}' was removed", key));
     PENSTOCK_ASSIGN(const json content, change(found ? *found->content : json(json::object_t{})));
     result<> put = put_text(in, key, content, found ? found->seen : version(), found.has_value());
     if (put.ok()) return in.flush();
@@ -136,7 +136,7 @@ class children_of final : public key_sink {
 
 result<json> required_document(const store& from, const std::string& key) {
   PENSTOCK_ASSIGN(const std::optional<stored_document> found, read_document(from, key));
-  if (!found) return error(errc::not_found, fmt::format("'{}' is gone", key));
+  if (!found) return error(errc::not_found, fmt::format("'{}' was removed", key));
   return *found->content;
 }
 

@@ -37,7 +37,7 @@ result<> check_shard(const saved_array& shard, context& with) {
   PENSTOCK_ASSIGN(const auto now, query_files({shard.metadata}, with));
   if (!now[0] || now[0]->stamp != shard.stamp)
     return error(errc::conflict, fmt::format("'{}' {} since the manifest was saved: save it again", shard.path,
-                                             now[0] ? "changed" : "is gone"));
+                                             now[0] ? "changed" : "was removed"));
   if (!shard.crc32c) return {};
   PENSTOCK_ASSIGN(const std::uint32_t sum, checksum_of_shard(shard.path));
   return check_sum("shard", sum, *shard.crc32c);

@@ -88,7 +88,7 @@ result<array> join_files(const found_shards& found, const std::vector<array>& pa
   }
   if (others.any()) {
     return others.make(errc::invalid_argument,
-                       fmt::format("do not go together with '{}', {}", found.name(0), array_text(parts.front())),
+                       fmt::format("do not match '{}', {}", found.name(0), array_text(parts.front())),
                        parts.size());
   }
   return join(parts, along, with);

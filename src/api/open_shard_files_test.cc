@@ -162,7 +162,7 @@ TEST_F(OpenShardFiles, NamesFilesThatCannotBeJoined) {
   const auto made = open_shards(at("x_*.zarr"));
   ASSERT_FALSE(made.ok());
   EXPECT_EQ(made.error().code(), errc::invalid_argument);
-  EXPECT_EQ(made.error().message(), "1 of 4 files do not go together with '" + at("x_0.zarr") + "', float32 (3, 5): '" +
+  EXPECT_EQ(made.error().message(), "1 of 4 files do not match '" + at("x_0.zarr") + "', float32 (3, 5): '" +
                                         at("x_3.zarr") + "': float32 (2, 4)");
   shard_files_options how;
   how.axis = 2;

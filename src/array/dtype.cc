@@ -67,7 +67,7 @@ result<dtype> dtype::structured(std::vector<dtype_field> fields, std::uint32_t i
       each.offset = static_cast<std::uint32_t>(end);
       end = bytes > kMostItemBytes ? kMostItemBytes + 1 : end + bytes;
     } else {
-      if (bytes > item_bytes || each.offset > item_bytes - bytes) return wrong_field(each, "leaves the item");
+      if (bytes > item_bytes || each.offset > item_bytes - bytes) return wrong_field(each, "exceeds the item");
       end = item_bytes;
     }
   }

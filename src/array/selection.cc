@@ -34,7 +34,7 @@ result<> check_sizes(const extents& shape) {
   return {};
 }
 
-// Wraps a negative index; false if it leaves the dimension.
+// Wraps a negative index; false if it exceeds the dimension.
 bool wrap(std::int64_t index, std::uint64_t size, std::int64_t& out) noexcept {
   const auto length = static_cast<std::int64_t>(size);
   out = index < 0 ? index + length : index;

@@ -264,7 +264,7 @@ TEST(SelectionText, NamesThePartThatItCannotRead) {
   }
   EXPECT_EQ(parse_selection("0:3, x").error().message(),
             "a selection is made of ints, slices, '...' and None, found 'x'");
-  EXPECT_NE(parse_selection("9223372036854775808").error().message().find("leaves 64 bits"), std::string::npos);
+  EXPECT_NE(parse_selection("9223372036854775808").error().message().find("does not fit"), std::string::npos);
   EXPECT_LT(parse_selection(std::string(100000, 'x')).error().message().size(), 200U);
 }
 

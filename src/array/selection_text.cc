@@ -69,7 +69,7 @@ result<basic_item> parse_item(std::string_view text) {
     case number::fits:
       return basic_item(index);
     case number::beyond:
-      return error(errc::invalid_argument, fmt::format("index {:.40} leaves 64 bits", text));
+      return error(errc::invalid_argument, fmt::format("index {:.40} does not fit in 64 bits", text));
     case number::none:
       break;
   }

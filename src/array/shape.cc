@@ -10,7 +10,7 @@ result<std::uint64_t> element_count(const extents& shape) {
   std::uint64_t count = 1;
   for (const std::uint64_t size : shape) {
     if (!checked_mul(count, size, count))
-      return error(errc::out_of_range, "the number of elements leaves 64 bits in shape " + to_string(shape));
+      return error(errc::out_of_range, "the number of elements does not fit in 64 bits in shape " + to_string(shape));
   }
   return count;
 }

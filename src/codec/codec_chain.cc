@@ -65,7 +65,7 @@ result<codec_chain> codec_chain::compile(std::span<const codec_config> codecs, c
   PENSTOCK_ASSIGN(const std::uint64_t elements, element_count(cell));
   if (!checked_mul(elements, type.item_bytes(), made.decoded_bytes_) ||
       made.decoded_bytes_ > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-    return error{errc::unsupported, fmt::format("a chunk of shape {} leaves 63 bits of bytes", to_string(cell))};
+    return error{errc::unsupported, fmt::format("a chunk of shape {} has 2^63 bytes or more", to_string(cell))};
   }
   extents stored_shape(cell.size());
   for (std::size_t j = 0; j < cell.size(); ++j) stored_shape[j] = cell[head.stored_axes[j]];

@@ -147,7 +147,7 @@ TEST(CodecChain, ChecksEachSettingOfEachCodec) {
 TEST(CodecChain, RefusesTypesAndShapesWithoutASize) {
   expect_refused(R"(["bytes"])", errc::unsupported, "elements of variable length (string)", "string");
   const std::uint64_t big = std::uint64_t{1} << 31;
-  expect_refused(R"(["bytes"])", errc::unsupported, "63 bits", "uint8", {big, big, 2});
+  expect_refused(R"(["bytes"])", errc::unsupported, "2^63 bytes", "uint8", {big, big, 2});
   EXPECT_FALSE(compile(R"(["bytes"])", "uint8", {big, big, big}).ok());
 }
 

@@ -45,7 +45,7 @@ result<> check(const array_source& each, const array_source& first, std::size_t 
   bool alike = each.type == first.type && each.shape.size() == first.shape.size();
   for (std::size_t d = 0; alike && d < first.shape.size(); ++d) alike = d == axis || each.shape[d] == first.shape[d];
   if (alike) return {};
-  return refuse(errc::invalid_argument, fmt::format("{} {} does not go together with {} {}", each.type.name(),
+  return refuse(errc::invalid_argument, fmt::format("{} {} does not match {} {}", each.type.name(),
                                                     to_string(each.shape), first.type.name(), to_string(first.shape)));
 }
 

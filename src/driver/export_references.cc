@@ -176,7 +176,7 @@ result<json> value_of(const exported_object& object, std::uint64_t offset, std::
   std::span<const std::byte> bytes = *object.bytes;
   if (length != 0) {
     if (offset > bytes.size() || length > bytes.size() - offset)
-      return error(errc::corrupt_data, "a reference leaves the bytes in memory");
+      return error(errc::corrupt_data, "a reference exceeds the bytes in memory");
     bytes = bytes.subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(length));
   }
   return json("base64:" + base64_encode(bytes));

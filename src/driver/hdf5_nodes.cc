@@ -419,7 +419,7 @@ result<array> hdf5_nodes::open_by_need(hdf5_array from, const std::string& uri, 
   PENSTOCK_ASSIGN(referenced_array what, referenced(std::move(from), uri, {}));
   what.read_table = [of = shared_from_this(), path]() -> result<std::shared_ptr<const referenced_array>> {
     PENSTOCK_ASSIGN(auto made, of->source(path, {}));
-    if (!made) return error(errc::conflict, fmt::format("'{}' is gone since the array was opened", path));
+    if (!made) return error(errc::conflict, fmt::format("'{}' was removed since the array was opened", path));
     return made->table ? made : made->read_table();
   };
   const auto read_table = what.read_table;

@@ -123,7 +123,7 @@ result<array> open_resized(const array_state& state, const stored_metadata& meta
 result<array> open_again(const array_state& state) {
   auto found = find_zarr_node(*state.store, state.prefix, consolidation::never, state.format == "zarr2" ? 2 : 3);
   PENSTOCK_ASSIGN(std::optional<node> made, make_found(place_of(state), std::move(found)));
-  if (!made) return error(errc::not_found, fmt::format("the array '{}' is gone", state.uri));
+  if (!made) return error(errc::not_found, fmt::format("the array '{}' was removed", state.uri));
   return array_of(state, std::move(*made));
 }
 

@@ -41,7 +41,7 @@ result<> check(const array& each, const array& first, std::size_t axis) {
     alike = d == axis || each.shape()[d] == first.shape()[d];
   if (!alike) {
     return refuse(errc::invalid_argument,
-                  fmt::format("{} {} does not go together with {} {}", each.type().name(), to_string(each.shape()),
+                  fmt::format("{} {} does not match {} {}", each.type().name(), to_string(each.shape()),
                               first.type().name(), to_string(first.shape())));
   }
   return {};

@@ -53,7 +53,7 @@ result<array> open_saved_arrays(const json& document, const manifest_place& at, 
   std::vector<std::string> stale;
   for (std::size_t i = 0; i < saved.size(); ++i) {
     if (now[i] && now[i]->stamp == saved[i].stamp) continue;
-    stale.push_back(fmt::format("'{}' {}", saved[i].path, now[i] ? "changed" : "is gone"));
+    stale.push_back(fmt::format("'{}' {}", saved[i].path, now[i] ? "changed" : "was removed"));
   }
   if (!stale.empty()) {
     const std::size_t shown = std::min(stale.size(), kMostNames);

@@ -257,7 +257,7 @@ result<std::vector<told_shard>> read_sidecars(const found_shards& of, std::int64
     if (const std::string its = common_of(told[i], shape_is_given); its != first)
       others.add(of.keys[i], fmt::format("{} of '{}'", its, sidecars[i].key));
   if (others.any()) {
-    return others.make(errc::invalid_argument, fmt::format("do not go together with '{}', {}", of.keys[0], first),
+    return others.make(errc::invalid_argument, fmt::format("do not match '{}', {}", of.keys[0], first),
                        of.keys.size());
   }
   return told;

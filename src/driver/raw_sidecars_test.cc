@@ -90,7 +90,7 @@ TEST_F(RawSidecars, MustAgreeInAllButTheRows) {
     put("b.json", other);
     const auto made = describe({"a.raw", "b.raw"});
     ASSERT_FALSE(made.ok()) << other;
-    EXPECT_NE(made.error().message().find("1 of 2 files do not go together with 'a.raw', ('<i4', 0, 'C', (6"),
+    EXPECT_NE(made.error().message().find("1 of 2 files do not match 'a.raw', ('<i4', 0, 'C', (6"),
               std::string::npos)
         << made.error().message();
   }

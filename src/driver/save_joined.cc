@@ -69,7 +69,7 @@ result<std::vector<std::byte>> save_manifest(std::span<const array> parts, std::
   }
   PENSTOCK_ASSIGN(const auto now, query_files(documents, *joined.context()));
   for (std::size_t i = 0; i < now.size(); ++i) {
-    if (!now[i]) return error(errc::conflict, fmt::format("'{}' is gone since it was opened", out.shards[i].path));
+    if (!now[i]) return error(errc::conflict, fmt::format("'{}' was removed since it was opened", out.shards[i].path));
     out.shards[i].stamp = now[i]->stamp;
   }
   const std::string text = write_saved_arrays(out, base);

@@ -270,7 +270,7 @@ result<shard_table> scan_shards(const store& from, std::vector<std::string> keys
   }
   if (others.any()) {
     return others.make(errc::invalid_argument,
-                       fmt::format("do not go together with '{}', {}", keys[0], describe(first, out.axis)),
+                       fmt::format("do not match '{}', {}", keys[0], describe(first, out.axis)),
                        keys.size());
   }
 

@@ -173,7 +173,7 @@ result<> tiff_writer::state::check_write(std::uint64_t first_band, std::uint64_t
   if (first_band > options_.bands || bands > options_.bands - first_band || first_row > options_.height ||
       rows > options_.height - first_row)
     return error{errc::out_of_range,
-                 fmt::format("bands [{}, {}) and rows [{}, {}) leave an image of {} bands and {} rows", first_band,
+                 fmt::format("bands [{}, {}) and rows [{}, {}) exceed an image of {} bands and {} rows", first_band,
                              first_band + bands, first_row, first_row + rows, options_.bands, options_.height)};
   if (!options_.planar && bands != options_.bands)
     return wrong_image(

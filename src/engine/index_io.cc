@@ -22,7 +22,7 @@ result<index_entry> take_index(const source& from, const index_request& request,
   if (!arrived.ok()) {
     if (arrived.error().code() == errc::not_found) {
       // Below the root: the object existed a moment ago, so it was replaced, rather than being absent by a known index.
-      if (request.key.node != 0) return error(errc::version_changed, "the object is gone");
+      if (request.key.node != 0) return error(errc::version_changed, "the object was removed");
       return entry;
     }
     return std::move(arrived).error().note(read_note(key, request.range));

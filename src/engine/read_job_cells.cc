@@ -73,7 +73,7 @@ void read_job::finish_fetch(guard& lock, piece& of, std::size_t which, unsigned 
              (done.error().code() == errc::not_found || done.error().code() == errc::version_changed)) {
     const bool gone = done.error().code() == errc::not_found;
     bad.emplace(errc::conflict,
-                fmt::format("'{}' {} since the array was opened", object.key, gone ? "is gone" : "has changed"));
+                fmt::format("'{}' {} since the array was opened", object.key, gone ? "was removed" : "has changed"));
     if (op.decode_count != 0) bad->note(from.layout->describe(of.plan.decodes[op.first_decode].cell));
     bad->note(read_note(object.key, op.range));
   } else if ((done.error().code() == errc::not_found && object.has_index) ||

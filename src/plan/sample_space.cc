@@ -22,7 +22,7 @@ result<> check(std::span<const sample_axis> axes) {
     if (of.crop == 0 || of.stride == 0 || of.block == 0)
       return error(errc::invalid_argument, fmt::format("crop and stride of axis {} are at least 1", a));
     if (of.extent > kMost || of.before > kMost / 4 || of.after > kMost / 4 || of.crop > kMost || of.stride > kMost)
-      return error(errc::invalid_argument, fmt::format("axis {} leaves 62 bits", a));
+      return error(errc::invalid_argument, fmt::format("axis {} exceeds 62 bits", a));
     if (of.crop > of.extent + of.before + of.after)
       return error(errc::invalid_argument,
                    fmt::format("a crop of {} does not fit into axis {}, which has {} elements{}", of.crop, a, of.extent,
@@ -65,7 +65,7 @@ result<sample_space> sample_space::grid(std::vector<sample_axis> axes) {
     starts.push_back(count);
     made.counts_.push_back(count);
     if (!checked_mul(made.samples_, count, made.samples_))
-      return error(errc::invalid_argument, "the number of samples leaves 64 bits");
+      return error(errc::invalid_argument, "the number of samples does not fit in 64 bits");
   }
   return made;
 }

@@ -234,7 +234,7 @@ error file_store::absence(int code, std::string_view doing) const {
   if ((code == ENOENT || code == ENOTDIR) && root_was_there_.load(std::memory_order_relaxed)) {
     struct ::stat status{};
     if (::stat(root_.c_str(), &status) != 0)
-      return {errc::io_error, fmt::format("the folder of the store is gone: '{}'", root_)};
+      return {errc::io_error, fmt::format("the folder of the store was removed: '{}'", root_)};
   }
   return read_failure(code, doing);
 }

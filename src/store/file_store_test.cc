@@ -212,7 +212,7 @@ TEST_F(FileStore, GrowingAndCutFilesAreNewVersions) {
   EXPECT_EQ(second->object_size, 10u);
   EXPECT_FALSE(first->seen == second->seen);
   fs::resize_file(root_ / "k", 3);
-  EXPECT_EQ(text("k", {0, 4, true}), "corrupt_data: the range leaves the object: last 4 bytes of 3 bytes");
+  EXPECT_EQ(text("k", {0, 4, true}), "corrupt_data: the range exceeds the object: last 4 bytes of 3 bytes");
 }
 
 TEST_F(FileStore, PipesSocketsAndDevicesNeitherHangNorRead) {
@@ -278,7 +278,7 @@ TEST_F(FileStore, ReadsHugeSparseFilesAtTheirEnd) {
   EXPECT_EQ(text("k", {0, 4, true}), "tail");
   EXPECT_EQ(text("k", {size - 4, 4, false}), "tail");
   EXPECT_EQ(text("k", {size - 3, 4, false}),
-            "corrupt_data: the range leaves the object: [5368709117, 5368709121) of 5368709120 bytes");
+            "corrupt_data: the range exceeds the object: [5368709117, 5368709121) of 5368709120 bytes");
   byte_read whole;
   whole.key = "k";
   whole.max_bytes = 1000;

@@ -262,7 +262,7 @@ result<http_exchange::ending> http_read::end() {
       done_.bytes = room_.first(static_cast<std::size_t>(received_));
       return ending::whole;
     }
-    return error(errc::corrupt_data, fmt::format("the range leaves the object: {}", to_string(wanted_.range)));
+    return error(errc::corrupt_data, fmt::format("the range exceeds the object: {}", to_string(wanted_.range)));
   }
   done_.bytes = room_.first(static_cast<std::size_t>(extent_->length));
   return ending::whole;
@@ -305,7 +305,7 @@ result<http_exchange::ending> http_read::failed(const http_head& head, std::stri
     return error(errc::io_error, fmt::format("the server refuses {} of an object of {} bytes",
                                              to_string(byte_range{extent.offset, extent.length, false}), *said->total));
   }
-  return error(errc::corrupt_data, fmt::format("the range leaves the object: {}", to_string(wanted_.range)));
+  return error(errc::corrupt_data, fmt::format("the range exceeds the object: {}", to_string(wanted_.range)));
 }
 
 }  // namespace

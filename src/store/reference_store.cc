@@ -22,7 +22,7 @@ result<read_done> in_our_words(result<read_done> done, promises broken) {
   if (done.error().code() == errc::version_changed)
     return error(errc::conflict, "the object changed since the references to its bytes were made");
   if (broken.stays && done.error().code() == errc::not_found)
-    return error(errc::conflict, "the object is gone since the references to its bytes were made");
+    return error(errc::conflict, "the object was removed since the references to its bytes were made");
   return done;
 }
 

@@ -72,7 +72,7 @@ result<byte_extent> find_extent(const byte_read& wanted, std::uint64_t size_byte
     const std::uint64_t most = range.from_end || !begins ? size_bytes : size_bytes - range.offset;
     if (!begins || (range.length > most && (range.from_end || !wanted.may_end_early))) {
       return error(errc::corrupt_data,
-                   fmt::format("the range leaves the object: {} of {} bytes", to_string(range), size_bytes));
+                   fmt::format("the range exceeds the object: {} of {} bytes", to_string(range), size_bytes));
     }
     const std::uint64_t length = std::min(range.length, most);
     extent = {range.from_end ? size_bytes - length : range.offset, length};

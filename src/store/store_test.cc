@@ -40,11 +40,11 @@ TEST(ByteExtent, NamesRangeAndSizeIfARangeLeavesTheObject) {
   byte_read read;
   read.range = {1024, 4096, false};
   EXPECT_EQ(find_extent(read, 5119).error().to_string(),
-            "corrupt_data: the range leaves the object: [1024, 5120) of 5119 bytes");
+            "corrupt_data: the range exceeds the object: [1024, 5120) of 5119 bytes");
   EXPECT_EQ(find_extent(read, 5120)->offset, 1024u);
   read.range = {9, 68, true};
   EXPECT_EQ(find_extent(read, 67).error().to_string(),
-            "corrupt_data: the range leaves the object: last 68 bytes of 67 bytes");
+            "corrupt_data: the range exceeds the object: last 68 bytes of 67 bytes");
   EXPECT_EQ(find_extent(read, 70)->offset, 2u);
   EXPECT_EQ(find_extent(read, 70)->length, 68u);
 }

@@ -176,7 +176,7 @@ result<central_record> read_record(std::span<const std::byte> bytes, std::size_t
   entry.attributes = u32(rest, 38);
   entry.header_offset = u32(rest, 42);
   if (name_bytes + extra_bytes + comment_bytes > rest.size() - kCentralBytes)
-    return corrupt(fmt::format("the entry at byte {} leaves the zip archive's directory", at));
+    return corrupt(fmt::format("the entry at byte {} exceeds the zip archive's directory", at));
   out.name = {reinterpret_cast<const char*>(rest.data()) + kCentralBytes, name_bytes};
   out.extra = rest.subspan(kCentralBytes + name_bytes, extra_bytes);
   if (volume != 0 && volume != 0xffff)
@@ -262,7 +262,7 @@ result<zip_directory> parse_zip_directory(std::span<const std::byte> bytes, cons
     if (!checked_add(entry.header_offset, end.prefix_bytes, entry.header_offset) ||
         !checked_add(entry.header_offset, kZipLocalBytes + record.name.size(), place_end) ||
         !checked_add(place_end, entry.encoded_bytes, place_end) || place_end > end.directory_offset) {
-      return corrupt(fmt::format("the zip entry '{}' leaves the file: {} bytes at {}, the directory begins at {}",
+      return corrupt(fmt::format("the zip entry '{}' exceeds the file: {} bytes at {}, the directory begins at {}",
                                  shown(key), entry.encoded_bytes, entry.header_offset, end.directory_offset));
     }
     if (entry.method == zip_method::stored && !entry.encrypted() && entry.encoded_bytes != entry.decoded_bytes) {

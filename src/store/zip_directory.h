@@ -67,7 +67,7 @@ result<zip_end> find_zip_end(const zip_reader& file, std::uint64_t size_bytes);
 ///
 /// Names are UTF-8 if flag 11 is set or they are ASCII, else those of a Unicode path field that matches them, else code
 /// page 437.
-/// \error corrupt_data  A record leaves the directory, entries overlap or leave the file, sizes contradict each other,
+/// \error corrupt_data  A record leaves the directory, entries overlap or exceed the file, sizes contradict each other,
 /// or a name is not valid in a store (`..`, an absolute path, NUL). \error unsupported  As `find_zip_end`.
 result<zip_directory> parse_zip_directory(std::span<const std::byte> bytes, const zip_end& end);
 

@@ -124,14 +124,14 @@ TEST(ZipDirectory, RefusesTheDamageThatTheFilesAreNamedAfter) {
       {"End_of_central_directory_record_signature_not_found_Either_not_a_zip_file_or_file_is_truncated_2",
        "corrupt_data: this is not a zip archive, or its end is missing: there is no end-of-central-directory record"},
       {"compressed_uncompressed_size_mismatch_for_stored_file_2147483647_5",
-       "corrupt_data: the zip entry 'a.txt' leaves the file: 2147483647 bytes at 0, the directory begins at 136"},
+       "corrupt_data: the zip entry 'a.txt' exceeds the file: 2147483647 bytes at 0, the directory begins at 136"},
       {"expected_zip64_extended_information_extra_field",
-       "corrupt_data: the zip entry 'empty.txt' leaves the file: 4294967295 bytes at 4294967295, the directory begins "
+       "corrupt_data: the zip entry 'empty.txt' exceeds the file: 4294967295 bytes at 4294967295, the directory begins "
        "at 63"},
       {"extra_field_length_exceeds_extra_field_buffer_size",
        "corrupt_data: an extra field of the zip entry 'b.txt' has 12 bytes, only 11 are there"},
       {"file_data_overflows_file_bounds_63_2147483647_308",
-       "corrupt_data: the zip entry 'a.txt' leaves the file: 2147483647 bytes at 0, the directory begins at 136"},
+       "corrupt_data: the zip entry 'a.txt' exceeds the file: 2147483647 bytes at 0, the directory begins at 136"},
       {"invalid_central_directory_file_header_signature_0x1014b50",
        "corrupt_data: there is no entry at byte 75 of the zip archive's directory"},
       {"invalid_zip64_end_of_central_directory_record_signature",

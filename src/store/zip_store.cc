@@ -122,13 +122,13 @@ result<std::shared_ptr<zip_archive>> zip_store::current() const {
   if (::stat(path_.c_str(), &status) != 0) {
     if (errno != ENOENT && errno != ENOTDIR) return read_failure(errno, "looking up the archive");
     if (!known) return known;
-    return error(errc::io_error, fmt::format("the archive is gone: '{}'", path_));
+    return error(errc::io_error, fmt::format("the archive was removed: '{}'", path_));
   }
   if (known && known->seen() == version_of(status)) return known;
   auto fresh = zip_archive::open(path_);
   const bool nothing = fresh.ok() ? !*fresh || (*fresh)->is_nothing() : fresh.error().code() == errc::not_found;
   if (nothing && known && !known->is_nothing())  // its objects are lost, not absent
-    return error(errc::io_error, fmt::format("the archive is gone: '{}'", path_));
+    return error(errc::io_error, fmt::format("the archive was removed: '{}'", path_));
   if (!fresh.ok()) return std::move(fresh).error();
   const std::lock_guard lock(state.mutex);
   if (!state.writing) state.archive = *fresh;

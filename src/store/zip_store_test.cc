@@ -129,7 +129,7 @@ TEST_F(ZipStore, ErasedEntriesAreAbsentAndAnEmptyArchiveIsValid) {
 }
 
 TEST_F(ZipStore, ARemovedArchiveIsNotAnAbsentObject) {
-  const std::string gone = "io_error: the archive is gone: '" + path_ + "'";
+  const std::string gone = "io_error: the archive was removed: '" + path_ + "'";
   zip_store writer(path_), store(path_);
   put(writer, "a", "one");
   flush(writer);

@@ -601,7 +601,7 @@ class listed_rows final : public layout_base {
     std::memcpy(made->of_row.data(), content.data(), kTableBytes);
     for (const std::uint64_t offset : made->of_row)
       if (object_size < kRowBytes || offset > object_size - kRowBytes)
-        return error(errc::corrupt_data, "a row leaves the object");
+        return error(errc::corrupt_data, "a row exceeds the object");
     return index_ptr(std::move(made));
   }
   void key(object_id, std::string& out) const override { out = "rows"; }

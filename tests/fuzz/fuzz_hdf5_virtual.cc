@@ -20,7 +20,7 @@ using namespace penstock;
 
 using numbers = std::vector<std::uint64_t>;
 
-/// The elements of `which`, in its order, by their numbers in C order. Null: it leaves the shape, or overlaps.
+/// The elements of `which`, in its order, by their numbers in C order. Null: it exceeds the shape, or overlaps.
 std::optional<numbers> elements_of(const hdf5_selection& which, const numbers& shape) {
   const auto all = all_positions(shape);
   numbers out;

@@ -122,7 +122,7 @@ struct object_bytes {
 /// \param max_bytes  A longer object is `corrupt_data`: sizes that a file claims must not cause allocations.
 /// \param expected   Null, or the version of the object when earlier bytes were read; a different one is
 ///              `version_changed`.
-/// \error not_found  The object does not exist. \error corrupt_data  The range leaves the object. \error As the
+/// \error not_found  The object does not exist. \error corrupt_data  The range exceeds the object. \error As the
 /// store's.
 PENSTOCK_API result<object_bytes> read_object(const store& from, std::string_view key, const byte_range& range,
                                               std::uint64_t max_bytes, const version* expected = nullptr);

@@ -70,7 +70,7 @@ PENSTOCK_API error version_has_changed();
 /// Resolves `wanted.range` against an object of `size_bytes`. A range of length 0 is valid in every object.
 ///
 /// `max_bytes` bounds what the read returns: the whole object, or the range.
-/// \error corrupt_data  The range leaves the object (also if it is the last n bytes of a shorter object), is longer
+/// \error corrupt_data  The range exceeds the object (also if it is the last n bytes of a shorter object), is longer
 /// than `max_bytes`, or differs in length from the destination.
 PENSTOCK_API result<byte_extent> find_extent(const byte_read& wanted, std::uint64_t size_bytes);
 

@@ -103,7 +103,7 @@ class OutputError(InvalidArgumentError, BufferError):
 
 
 class OutOfRangeError(Error, IndexError):
-    """An index leaves the array.
+    """An index exceeds the array.
 
     Examples
     --------

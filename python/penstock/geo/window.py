@@ -81,7 +81,7 @@ def read_window(
     Raises
     ------
     InvalidArgumentError
-        The bounds are wholly outside the image and `boundless` is False. Or they leave the image and there is neither
+        The bounds are wholly outside the image and `boundless` is False. Or they exceed the image and there is neither
         nodata nor `fill_value`.
     UnsupportedError
         The image is rotated, and bounds are given; or its values are not real numbers, or are indexes of a palette, and

@@ -121,7 +121,7 @@ class TiffWriter:
         InvalidArgumentError
             The selection, the value or the mask does not fit, or the writer is closed.
         OutOfRangeError
-            An index leaves the image.
+            An index exceeds the image.
 
         Examples
         --------
@@ -230,7 +230,7 @@ def _range(key: Any, length: int) -> slice:
     except TypeError:
         raise InvalidArgumentError(f"a TIFF is written by slices, not by {type(key).__name__}") from None
     if not -length <= number < length:
-        raise OutOfRangeError(f"index {number} leaves a dimension of {length}")
+        raise OutOfRangeError(f"index {number} is outside of a dimension of {length}")
     return slice(number % length, number % length + 1)
 
 

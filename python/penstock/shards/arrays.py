@@ -26,7 +26,7 @@ def stamp_of(path: str) -> list[int]:
     try:
         status = os.stat(_core.metadata_of_shard(os.fsencode(path)))
     except OSError as failure:
-        raise ConflictError(f"'{path}' is gone since the manifest was saved: {failure.strerror}") from failure
+        raise ConflictError(f"'{path}' was removed since the manifest was saved: {failure.strerror}") from failure
     return [status.st_size, status.st_mtime_ns]
 
 

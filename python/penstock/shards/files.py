@@ -92,5 +92,5 @@ def refuse_others(names: Sequence[str], shapes: Sequence[tuple[int, ...]], types
 
     others = [text(i) for i in range(len(names)) if around(i) != around(0)]
     if others:
-        what = f"{len(others)} of {len(names)} files do not go together with {text(0).replace(' is ', ', ', 1)}"
+        what = f"{len(others)} of {len(names)} files do not match {text(0).replace(' is ', ', ', 1)}"
         raise InvalidArgumentError(complain(what, others))

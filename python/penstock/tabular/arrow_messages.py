@@ -117,13 +117,13 @@ def batches_of_stream(source: Any) -> list[tuple[int, int]]:
             if length == 0:
                 return out
             if not 0 < length <= size - place - skip:
-                raise struct.error("a message that leaves the file")
+                raise struct.error("a message that exceeds the file")
             source.seek(place + skip)
             message = source.read(length)
             root = _Table.root(message)
             body = root.number(3, "<q")
             if not 0 <= body <= size - place - skip - length:
-                raise struct.error("a body that leaves the file")
+                raise struct.error("a body that exceeds the file")
             kind = root.number(1, "<B")
             if kind == _DICTIONARY:
                 raise UnsupportedError("Arrow streams with dictionaries are not readable, files with them are")

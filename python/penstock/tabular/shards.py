@@ -139,7 +139,7 @@ def stamps_now(tables: Sequence[Table]) -> list[tuple[int, int] | None]:
 
 
 def _changed(table: Table) -> Error:
-    how = "is gone" if table.now() is None else "has changed"
+    how = "was removed" if table.now() is None else "has changed"
     return ConflictError(f"'{table.path}' {how} since the array was opened")
 
 

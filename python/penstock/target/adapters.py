@@ -541,7 +541,7 @@ class PinnedFsspecAdapter(FsspecAdapter):
     def _check(self, info: Mapping[str, Any] | None) -> None:
         if info is not None and stamp_of(info) == self._stamp:
             return
-        how = "is gone" if info is None else "has changed"
+        how = "was removed" if info is None else "has changed"
         raise ConflictError(f"'{self.fs.unstrip_protocol(self._path)}' {how} since the array was opened")
 
 

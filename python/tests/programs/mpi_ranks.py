@@ -117,7 +117,7 @@ def a_rank_that_lacks_a_file(comm: Any, folder: Path, values: Any) -> None:
     if comm.Get_rank() == last:  # the last file is not visible to this rank
         root, manifest, options, missing = array.__reduce__()[1]
         array = _sharded_array._unpickle(root.rstrip("/") + "/lacking", manifest, options, missing)
-    with pytest.raises(ps.ConflictError, match=r"part_3\.npy' is gone") as failed:
+    with pytest.raises(ps.ConflictError, match=r"part_3\.npy' was removed") as failed:
         penstock.mpi.load(array, comm)
     assert (f"rank {last} of {comm.Get_size()} failed" in str(failed.value)) == (comm.Get_rank() != last)
 

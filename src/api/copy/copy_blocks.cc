@@ -344,7 +344,7 @@ result<> block_copier::collect(scratch_file& file, std::span<const std::uint64_t
                 if (skips(block)) return {};
                 if (had_written)  // a power cut removed them, and the file no longer has their parts
                   return error(errc::conflict,
-                               "objects that this copy had written are gone: begin again, without resuming");
+                               "objects that this copy had written were removed: begin again, without resuming");
                 const std::uint64_t begin = begins[static_cast<std::size_t>(id)];
                 PENSTOCK_ASSIGN(output_block parts, memory_for(block));
                 PENSTOCK_TRY(file.read(begin, {parts.data(), static_cast<std::size_t>(bytes)}));

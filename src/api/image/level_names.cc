@@ -37,7 +37,7 @@ result<std::string> path_of(const json* path) {
     const std::size_t end = std::min(text.find('/', at), text.size());
     const std::string_view part = std::string_view(text).substr(at, end - at);
     if (part.empty() || part == "." || part == "..")
-      return wrong(fmt::format("the path of a level leaves the group: '{}'", text));
+      return wrong(fmt::format("the path of a level is outside of the group: '{}'", text));
     at = end + 1;
   }
   return text;

@@ -62,7 +62,7 @@ result<> check_image(const window_image& of) {
   return {};
 }
 
-// Refuses a window outside the image, or one that leaves an image that has no value for pixels outside.
+// Refuses a window outside the image, or one that exceeds an image that has no value for pixels outside.
 result<> check_within(const array& image, const georeference& of, const window_plan& plan,
                       const window_options& options) {
   if (!options.bounds) return {};

@@ -136,7 +136,7 @@ class dataset_merger {
       if (!goes_with_first(each.what)) others.add(uri_of(each.what), shown(each.what));
     if (others.any())
       return others.make(errc::invalid_argument,
-                         fmt::format("do not go together with '{}', {}", uri_of(first()), shown(first())),
+                         fmt::format("do not match '{}', {}", uri_of(first()), shown(first())),
                          found_.size());
     for (const std::string_view name : kMeaning) {
       const json* const expected = first().facts->attributes.find(name);

@@ -81,7 +81,7 @@ result<chunk_sizes> sizes_of(const std::vector<loader_array>& arrays, std::span<
     std::uint64_t sample = 0;
     fits = fits && checked_mul(cell, count, sample);
     if (!fits)
-      return error(errc::resource_exhausted, "the bytes of a sample's chunks leave 64 bits")
+      return error(errc::resource_exhausted, "a sample's chunks have 2^64 bytes or more")
           .note("array '" + each.from.uri() + "'");
     out.sample += sample;
     out.block += block;

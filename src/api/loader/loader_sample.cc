@@ -103,7 +103,7 @@ result<loader_sample> loader_sample::make(const loader_array& of, std::span<cons
   PENSTOCK_ASSIGN(const std::uint64_t elements, element_count(made.shape_));
   const std::uint32_t item = made.type_.item_bytes();
   if (elements > (std::uint64_t{1} << 62) / item)
-    return error(errc::resource_exhausted, fmt::format("a sample of {} leaves 62 bits", to_string(made.shape_)));
+    return error(errc::resource_exhausted, fmt::format("a sample of {} exceeds 2^62 bytes", to_string(made.shape_)));
   made.bytes_ = elements * item;
   made.strides_ = c_order_strides(made.size_, item);
 

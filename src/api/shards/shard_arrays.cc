@@ -200,7 +200,7 @@ result<std::string> array_manifest(const shard_files_context& with, const std::s
   PENSTOCK_ASSIGN(const std::vector<array> opened, open_arrays(names, opening));
   saved_arrays out;
   for (std::size_t i = 0; i < names.size(); ++i) {
-    if (!now[i]) return error(errc::conflict, fmt::format("'{}' is gone while its manifest is written", names[i]));
+    if (!now[i]) return error(errc::conflict, fmt::format("'{}' was removed while its manifest was written", names[i]));
     saved_array one;
     one.path = names[i];
     one.stamp = now[i]->stamp;

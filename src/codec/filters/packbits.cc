@@ -312,7 +312,7 @@ result<compiled_codec> make_packbits_codec(const codec_config& config, const sta
   layout.big_endian = std::endian::native == std::endian::big;
   std::uint64_t most = 0;
   if (!checked_mul(input.bytes(), std::uint64_t{8}, most)) {
-    return error{errc::unsupported, "codec 'packbits' got an array that leaves 64 bits of bits"};
+    return error{errc::unsupported, "codec 'packbits' got an array of 2^64 bits or more"};
   }
   layout.components = input.bytes() / layout.bytes;
   return compiled_codec{std::make_shared<packbits_codec>(layout),

@@ -45,7 +45,7 @@ compiled_codec reshaped(std::string_view name, const stage_type& input, const ex
 result<std::uint64_t> product(const extents& shape, std::size_t from, std::size_t to) {
   std::uint64_t all = 1;
   for (std::size_t d = from; d < to; ++d) {
-    if (!checked_mul(all, shape[d], all)) return error{errc::unsupported, "a shape leaves 64 bits of elements"};
+    if (!checked_mul(all, shape[d], all)) return error{errc::unsupported, "a shape has 2^64 elements or more"};
   }
   return all;
 }
@@ -86,13 +86,13 @@ result<compiled_codec> make_reshape_codec(const codec_config& config, const stag
         if (taken[i].second == 0) taken[i].first = static_cast<std::size_t>(d);
         next = static_cast<std::size_t>(d) + 1;
         taken[i].second = next;
-        if (!checked_mul(length, input.shape[d], length)) return wrong("leaves 64 bits");
+        if (!checked_mul(length, input.shape[d], length)) return wrong("does not fit in 64 bits");
       }
       shape.push_back(length);
     } else {
       return wrong("is none");
     }
-    if (!checked_mul(known, shape[i], known)) return wrong("leaves 64 bits");
+    if (!checked_mul(known, shape[i], known)) return wrong("does not fit in 64 bits");
   }
   PENSTOCK_ASSIGN(const std::uint64_t elements, product(input.shape, 0, rank));
   if (open < list->size()) {

@@ -91,12 +91,12 @@ result<compiled_codec> make_window_codec(const codec_config& config, const stage
     std::uint64_t last = 0;
     if (!checked_mul(bytes, shape[d], bytes) || !checked_mul(shape[d] - 1, steps[d], last) ||
         !checked_add(end, last, end))
-      return refuse("the box leaves the chunk");
+      return refuse("the box exceeds the chunk");
     box.push_back(shape[d]);
     by.push_back(static_cast<std::int64_t>(steps[d]));
   }
   if (!checked_add(end, std::uint64_t{item}, end) || end > static_cast<std::uint64_t>(chunk))
-    return refuse("the box leaves the chunk");
+    return refuse("the box exceeds the chunk");
   if (bytes != input.bytes()) return refuse(fmt::format("the box has {} bytes, a chunk {}", bytes, input.bytes()));
   auto made = std::make_shared<window_codec>(static_cast<std::uint64_t>(chunk), static_cast<std::uint64_t>(offset),
                                              std::move(box), std::move(by), item, bytes);

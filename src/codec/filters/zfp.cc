@@ -477,7 +477,7 @@ result<compiled_codec> make_zfp_of(const zfp_library& library, const codec_confi
   settings.values = input.bytes() / settings.item_bytes;
   std::uint64_t wide = 0;
   if (input.bytes() == kUnbounded || !checked_mul(settings.values, std::uint64_t{8}, wide)) {
-    return error{errc::unsupported, fmt::format("codec '{}' got an array that leaves 64 bits of bytes", config.name)};
+    return error{errc::unsupported, fmt::format("codec '{}' got an array of 2^64 bytes or more", config.name)};
   }
   zfp_field& field = settings.field;
   field.type = numbers->type;
@@ -491,7 +491,7 @@ result<compiled_codec> make_zfp_of(const zfp_library& library, const codec_confi
   auto codec = std::make_shared<zfp_codec>(library, std::move(settings));
   const std::uint64_t ours = codec->max_encoded_bytes(0);
   if (ours == kUnbounded) {
-    return error{errc::unsupported, fmt::format("codec '{}' got an array whose streams leave 64 bits", config.name)};
+    return error{errc::unsupported, fmt::format("codec '{}' got an array whose streams exceed 64 bits", config.name)};
   }
   // A stream with a header may have another mode than this codec's.
   const std::uint64_t most = header ? encoded_limit(*codec, input.bytes()) : ours;
@@ -562,7 +562,7 @@ result<compiled_codec> make_hdf5_zfp_codec(const codec_config& config, const sta
                                      settings.mode.maxbits, settings.mode.maxprec, settings.mode.minexp);
   auto codec = std::make_shared<zfp_codec>(*library, std::move(settings));
   if (codec->max_encoded_bytes(0) == kUnbounded) {
-    return zfp_wrong(config, "has a header of a shape whose streams leave 64 bits");
+    return zfp_wrong(config, "has a header of a shape whose streams exceed 64 bits");
   }
   return compressed_stage(std::move(codec), input);
 }

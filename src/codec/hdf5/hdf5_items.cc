@@ -119,7 +119,7 @@ result<compiled_codec> make_hdf5_string_codec(const codec_config& config, const 
     }
     const auto [offset, count, size, spaces] = numbers;
     if (!good || spaces > 1 || (size != 0 && count > (static_cast<std::uint64_t>(item) - offset) / size)) {
-      return error{errc::corrupt_data, "codec 'hdf5.string': a field leaves the item"};
+      return error{errc::corrupt_data, "codec 'hdf5.string': a field exceeds the item"};
     }
     fields.push_back({static_cast<std::size_t>(offset), static_cast<std::size_t>(count), static_cast<std::size_t>(size),
                       spaces == 1});

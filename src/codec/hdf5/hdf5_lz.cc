@@ -41,7 +41,7 @@ class lzf_codec final : public decode_only_codec {
       count += 2;
       if (from == end) return damaged("it ends within a reference");
       const std::size_t back = ((control & 31) << 8 | *from++) + 1;
-      if (back > made) return damaged("a reference leaves the output");
+      if (back > made) return damaged("a back-reference begins before the output");
       if (out.size() - made < count) return no_room(out, scratch);
       if (back >= count) {
         std::memcpy(begin + made, begin + made - back, count);

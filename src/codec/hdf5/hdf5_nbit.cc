@@ -127,7 +127,7 @@ class nbit_program {
     for (std::uint32_t i = 0; i < members; ++i) {
       PENSTOCK_ASSIGN(const std::uint32_t place, next());
       PENSTOCK_ASSIGN(const std::uint32_t used, read_type(offset + place, depth + 1));
-      if (std::uint64_t{place} + used > size) return wrong(fmt::format("member {} leaves its compound", i));
+      if (std::uint64_t{place} + used > size) return wrong(fmt::format("member {} exceeds its compound", i));
     }
     return size;
   }

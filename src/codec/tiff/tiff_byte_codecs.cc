@@ -45,7 +45,7 @@ class tiff_packbits_codec final : public decoding_codec {
         const std::size_t count = std::min<std::size_t>(head + 1U, out.size() - made);
         if (encoded.size() - at < count) {
           return error{errc::corrupt_data,
-                       fmt::format("PackBits run of {} bytes at byte {} leaves the {} that there are", count, at,
+                       fmt::format("PackBits run of {} bytes at byte {} exceeds the {} available", count, at,
                                    encoded.size())};
         }
         std::memcpy(out.data() + made, encoded.data() + at, count);

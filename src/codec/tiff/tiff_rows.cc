@@ -235,7 +235,7 @@ void unpack_words(std::byte* to, const std::byte* from, std::size_t at, std::siz
 }
 
 // Groups of eight integers of up to 8 bits, each group in as many bytes as an integer has bits: halves of the rest of
-// the word are moved apart three times. Groups whose words leave the readable `room` are skipped.
+// the word are moved apart three times. Groups whose words exceed the readable `room` are skipped.
 std::size_t unpack_groups(std::byte* to, const std::byte* from, std::size_t room, std::size_t count,
                           std::uint32_t bits) noexcept {
   const auto low = [bits](std::uint32_t items, std::uint64_t lanes) { return (lanes << items * bits) - lanes; };

@@ -16,7 +16,7 @@ struct lz_found {
   std::uint32_t count;           ///< at most kLanes
 };
 
-/// Appends all that was found; `base` is the address from which literals count. False: a sequence leaves the target or
+/// Appends all that was found; `base` is the address from which literals count. False: a sequence exceeds the target or
 /// reaches before its frame. If nothing was found, this has no barrier: the caller has one before the next batch is
 /// read.
 template <class At>

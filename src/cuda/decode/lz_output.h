@@ -85,7 +85,7 @@ class lz_output {
 
   /// Appends the first sequences of `batch`: as many of `count` (1 to 32) as fit into the ring.
   ///
-  /// The sum of all lengths is below 2^32. \returns Their number, at least 1; 0 when one leaves the target or reaches
+  /// The sum of all lengths is below 2^32. \returns Their number, at least 1; 0 when one exceeds the target or reaches
   /// before its frame.
   PENSTOCK_DEVICE std::uint32_t append(warp lanes, lz_batch& batch, std::uint32_t count);
 

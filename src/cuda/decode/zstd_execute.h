@@ -129,7 +129,7 @@ class sequence_batches {
                                    const std::uint32_t* repeats, zstd_execute_shared& shared)
       : sequences_(sequences), count_(count), literals_(literals), repeats_(repeats), shared_(shared) {}
 
-  /// Appends all. False: a match reaches too far, or a sequence leaves the target.
+  /// Appends all. False: a match reaches too far, or a sequence exceeds the target.
   PENSTOCK_DEVICE bool append_all(lz_output& out, execute_group warps) {
     load(warps);
     while (next_ < count_) {
@@ -301,7 +301,7 @@ PENSTOCK_DEVICE void sequence_batches::copy_in_turns(lz_output& out, execute_gro
   }
 }
 
-/// Ends the appended sequences. False: a match of theirs reaches too far, or a sequence leaves the target.
+/// Ends the appended sequences. False: a match of theirs reaches too far, or a sequence exceeds the target.
 PENSTOCK_DEVICE bool sequence_batches::end(lz_output& out, execute_group warps) {
   std::uint32_t bytes = 0;
   bool wrong = false;
@@ -332,7 +332,7 @@ PENSTOCK_DEVICE bool sequence_batches::append_long(lz_output& out, execute_group
 }
 
 /// Appends the sequences of `block`, by the warps of a thread block. `used`: the number of their literals. False: a
-/// match reaches too far, or a sequence leaves the target.
+/// match reaches too far, or a sequence exceeds the target.
 PENSTOCK_DEVICE bool append_sequences(const zstd_wave& wave, const zstd_block& block, literal_source literals,
                                       const std::uint32_t* repeats, std::uint32_t& used, lz_output& out,
                                       zstd_execute_shared& shared, execute_group warps) {

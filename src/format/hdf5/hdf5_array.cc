@@ -436,7 +436,7 @@ class array_reader {
       const bool inside =
           checked_add(file_.base(), layout_.address, begin) && checked_add(begin, bytes, end) && end <= file_.size();
       if (!inside) {
-        return hdf5_damaged(fmt::format("{} bytes of values at address {} leave the file of {} bytes", bytes,
+        return hdf5_damaged(fmt::format("{} bytes of values at address {} exceed the file of {} bytes", bytes,
                                         layout_.address, file_.size()));
       }
     } else {

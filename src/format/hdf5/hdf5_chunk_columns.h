@@ -50,7 +50,7 @@ struct hdf5_array_element {
   std::size_t length_bytes = 0;  // 0: no filters
 };
 
-/// \error corrupt_data  Consecutive chunks from `address` on would leave the file.
+/// \error corrupt_data  Consecutive chunks from `address` on would exceed the file.
 result<> check_implicit_chunks(const hdf5_file& file, std::uint64_t address, const hdf5_chunk_grid& grid);
 
 // One function for each kind of index, each in its own file. `address` is defined.

@@ -48,8 +48,8 @@ class hdf5_chunk_index::nodes {
     using found = std::optional<std::span<const std::byte>>;
     std::uint64_t begin = 0, end = 0;
     if (!checked_add(addresses_.base, address, begin) || !checked_add(begin, length, end) || end > addresses_.size)
-      return hdf5_damaged(fmt::format("{} bytes of its index at address {} leave the file of {} bytes", length, address,
-                                      addresses_.size));
+      return hdf5_damaged(fmt::format("{} bytes of its index at address {} exceed the file of {} bytes", length,
+                                      address, addresses_.size));
     const index_key key{0, node};
     const index_entry* const entry = known_.find(key);
     if (entry == nullptr) {
@@ -58,7 +58,7 @@ class hdf5_chunk_index::nodes {
     }
     failed_ = entry->failed;
     if (failed_) return found();
-    if (!entry->block) return error(errc::conflict, "the file is gone since the array was opened");
+    if (!entry->block) return error(errc::conflict, "the file was removed since the array was opened");
     const auto& block = static_cast<const node_block&>(*entry->block);
     if (block.length != length)
       return hdf5_damaged(fmt::format("two nodes of {} and {} bytes at address {}", block.length, length, address));
@@ -300,7 +300,7 @@ class fixed_array_index final : public array_index {
     if (!hdf5_fixed_array::is_written(block->subspan(static_cast<std::size_t>(array_.prefix_bytes)), page))
       return hdf5_lookup::absent;
     std::uint64_t address = 0;
-    if (!array_.find_page(page, address)) return hdf5_damaged("a fixed array leaves the file");
+    if (!array_.find_page(page, address)) return hdf5_damaged("a fixed array exceeds the file");
     const std::uint64_t elements = array_.elements_of(page);
     PENSTOCK_ASSIGN(const auto stored, among.find(name_of(kind::page, address), address,
                                                   elements * array_.element.bytes + kHdf5ChecksumBytes));
@@ -491,7 +491,7 @@ result<hdf5_lookup> hdf5_chunk_index::find(cell_id cell, const index_lookup& kno
   std::uint64_t end = 0;
   if (!checked_add(addresses_.base, out.address, out.address) || !checked_add(out.address, out.length, end) ||
       end > addresses_.size) {
-    return hdf5_damaged(fmt::format("{} bytes of a chunk at byte {} leave the file of {} bytes", out.length,
+    return hdf5_damaged(fmt::format("{} bytes of a chunk at byte {} exceed the file of {} bytes", out.length,
                                     out.address, addresses_.size));
   }
   out.mask = raw_edges_ && grid_.is_cut(place) ? all_filters_ : out.mask & all_filters_;

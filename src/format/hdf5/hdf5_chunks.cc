@@ -46,7 +46,7 @@ result<> list_by(hdf5_file& file, const hdf5_layout& layout, hdf5_chunk_columns&
 result<> check_implicit_chunks(const hdf5_file& file, std::uint64_t address, const hdf5_chunk_grid& grid) {
   std::uint64_t bytes = 0, end = 0;
   if (!checked_mul(grid.numbers(), grid.chunk_bytes(), bytes) || !checked_add(address, bytes, end) || end > file.size())
-    return hdf5_damaged("its chunks leave the file");
+    return hdf5_damaged("its chunks exceed the file");
   return {};
 }
 

@@ -44,7 +44,7 @@ result<std::uint64_t> hdf5_extensible_array::super_block_bytes(std::uint64_t u) 
   std::uint64_t bitmap_bytes = 0, bytes = prefix_bytes + place_bytes + blocks_of(u) * offset_bytes;
   if (!checked_mul(blocks_of(u), ceil_div(pages_of(u), 8), bitmap_bytes) ||
       !checked_add(bytes, bitmap_bytes + kHdf5ChecksumBytes, bytes)) {
-    return hdf5_damaged("an extensible array leaves the file");
+    return hdf5_damaged("an extensible array exceeds the file");
   }
   return bytes;
 }

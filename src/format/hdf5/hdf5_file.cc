@@ -114,7 +114,7 @@ void hdf5_file::set_end(std::uint64_t stored, std::uint64_t stored_base) {
 result<std::span<const std::byte>> hdf5_file::at(std::uint64_t address, std::uint64_t length) {
   std::uint64_t offset = 0, end = 0;
   if (!checked_add(base_, address, offset) || !checked_add(offset, length, end) || end > from_->size()) {
-    return hdf5_damaged(fmt::format("{} bytes at address {} leave the file of {} bytes", length, address, size()));
+    return hdf5_damaged(fmt::format("{} bytes at address {} exceed the file of {} bytes", length, address, size()));
   }
   PENSTOCK_TRY(spend(length));
   auto read = from_->read(offset, length);

@@ -23,7 +23,7 @@ class hdf5_source {
   virtual bool waiting() const noexcept { return false; }
   /// Whether the range can be read without fetching it. A source that reads synchronously returns true.
   virtual bool holds(std::uint64_t /*offset*/, std::uint64_t /*length*/) const noexcept { return true; }
-  /// Announces a range that will probably be read, which may leave the file. It is fetched with the missing bytes.
+  /// Announces a range that will probably be read, which may exceed the file. It is fetched with the missing bytes.
   virtual void expect(std::uint64_t /*offset*/, std::uint64_t /*length*/) {}
 };
 
@@ -107,7 +107,7 @@ class hdf5_file {
   hdf5_source& source() const noexcept { return *from_; }
 
   /// The bytes at an address, valid until the next call.
-  /// \error corrupt_data  They leave the file, or the limit of bytes to read is exceeded.
+  /// \error corrupt_data  They exceed the file, or the limit of bytes to read is exceeded.
   result<std::span<const std::byte>> at(std::uint64_t address, std::uint64_t length);
   /// The same for the beginning of a block that stores its own length. Most blocks of the kind have `likely` bytes,
   /// which are fetched together.

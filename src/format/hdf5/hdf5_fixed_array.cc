@@ -37,7 +37,7 @@ result<hdf5_fixed_array> hdf5_fixed_array::read(hdf5_file& file, std::uint64_t a
   if (!checked_mul(made.pages == 0 ? made.count : 0, made.element.bytes, made.block_bytes) ||
       !checked_add(made.block_bytes, made.prefix_bytes + made.bitmap_bytes + kHdf5ChecksumBytes, made.block_bytes) ||
       !checked_mul(page, made.element.bytes, page_bytes)) {
-    return hdf5_damaged("a fixed array leaves the file");
+    return hdf5_damaged("a fixed array exceeds the file");
   }
   return made;
 }
@@ -77,7 +77,7 @@ result<> list_hdf5_fixed_array(hdf5_file& file, std::uint64_t address, hdf5_chun
   for (std::uint64_t i = 0; i < array.pages; ++i) {
     if (!hdf5_fixed_array::is_written(bitmap, i)) continue;
     std::uint64_t at = 0;
-    if (!array.find_page(i, at)) return hdf5_damaged("a fixed array leaves the file");
+    if (!array.find_page(i, at)) return hdf5_damaged("a fixed array exceeds the file");
     const std::uint64_t bytes = array.elements_of(i) * array.element.bytes;
     const auto stored = file.checked(at, bytes + kHdf5ChecksumBytes, "a fixed array's page");
     if (!stored.ok()) {

@@ -137,7 +137,7 @@ result<std::vector<std::byte>> hdf5_fractal_heap::managed(std::uint64_t offset, 
     return std::vector<std::byte>(found.begin(), found.end());
   }
   std::uint64_t at = 0;
-  if (!checked_add(in.address, begin, at)) return hdf5_damaged("a fractal heap leaves the file");
+  if (!checked_add(in.address, begin, at)) return hdf5_damaged("a fractal heap exceeds the file");
   auto head = file_->at(in.address, prefix);
   if (!head.ok()) {
     file_->expect(at, length);

@@ -85,7 +85,7 @@ result<hdf5_global_heap::contents> hdf5_global_heap::parse(std::uint64_t collect
     const std::uint64_t bytes = inside.number(file_.length_bytes());
     if (index == 0) break;  // the rest is free
     const auto object = inside.bytes(bytes);
-    if (!inside.ok()) return hdf5_damaged(fmt::format("object {} leaves its global heap collection", index));
+    if (!inside.ok()) return hdf5_damaged(fmt::format("object {} exceeds its global heap collection", index));
     inside.skip(std::min<std::uint64_t>((8 - bytes % 8) % 8, inside.left()));
     made.objects.push_back({index, object});
   }

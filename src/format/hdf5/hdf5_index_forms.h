@@ -39,7 +39,7 @@ struct hdf5_chunk_record {
 /// Source: HDF5 File Format Specification 3.0, VII.C.
 struct hdf5_fixed_array {
   /// \param numbers  The most chunks that the dataset can have.
-  /// \error corrupt_data  `address` has no such header, or the array leaves the file.
+  /// \error corrupt_data  `address` has no such header, or the array exceeds the file.
   static result<hdf5_fixed_array> read(hdf5_file& file, std::uint64_t address, std::uint64_t numbers);
 
   /// Checks the prefix of the data block, after its checksum.

@@ -108,7 +108,7 @@ class object_reader {
 
   result<> take(std::uint16_t type, std::uint64_t flags, std::uint64_t order, std::span<const std::byte> body,
                 const hdf5_cursor& from) {
-    if (!from.ok()) return hdf5_damaged(fmt::format("a message of type {} leaves its object header", type));
+    if (!from.ok()) return hdf5_damaged(fmt::format("a message of type {} exceeds its object header", type));
     if (type == 0) return {};
     if ((type > kLastKnownType || type == kBogusType) && (flags & kMustBeKnownFlag) != 0)
       return hdf5_unknown(fmt::format("an object with a message of type {}, which readers must know", type));

@@ -53,7 +53,7 @@ class header_parser {
   enum : std::uint64_t { kDimensions = 10, kVariables = 11, kAttributes = 12 };
 
   result<std::span<const std::byte>> take(std::uint64_t count) {
-    if (count > file_bytes_ - at_) return damaged(fmt::format("the header leaves the file of {} bytes", file_bytes_));
+    if (count > file_bytes_ - at_) return damaged(fmt::format("the header exceeds the file of {} bytes", file_bytes_));
     if (count > first_.size() - at_) {
       needed_ = at_ + count;
       return damaged("the header is not fetched yet");

@@ -70,7 +70,7 @@ result<std::shared_ptr<const netcdf_layout>> netcdf_layout::make(std::shared_ptr
   const std::uint64_t records = of.has_records ? header.records : 1;
   const std::uint64_t end = saturating_add(of.offset, saturating_mul(records, std::max(of.bytes, header.record_bytes)));
   if (all > kMostBytes || end > kMostBytes)
-    return error(errc::unsupported, fmt::format("NetCDF: variable '{}' of shape {} at byte {} leaves 63 bits of bytes",
+    return error(errc::unsupported, fmt::format("NetCDF: variable '{}' of shape {} at byte {} has 2^63 bytes or more",
                                                 as_utf8(of.name), to_string(made->shape_), of.offset));
   made->interleaved_ = of.has_records && header.record_bytes != of.bytes;
   made->steps_ = stored_strides(made->shape_, made->type_.item_bytes(), storage_order::c);

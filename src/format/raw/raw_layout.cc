@@ -55,12 +55,12 @@ result<std::shared_ptr<const raw_layout>> raw_layout::make(const raw_shape& what
     if (!checked_mul(bytes, std::max<std::uint64_t>(length, 1), bytes) ||
         bytes > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
       return error(errc::unsupported,
-                   fmt::format("an array of shape {} leaves 63 bits of bytes", to_string(what.shape)));
+                   fmt::format("an array of shape {} has 2^63 bytes or more", to_string(what.shape)));
   }
 
   for (const raw_part& which : parts) {
     if (which.offset > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) - bytes)
-      return error(errc::unsupported, fmt::format("'{}': data at byte {} leave 63 bits", which.key, which.offset));
+      return error(errc::unsupported, fmt::format("'{}': data at byte {} exceed 2^63 bytes", which.key, which.offset));
   }
 
   std::shared_ptr<raw_layout> made(new raw_layout);

@@ -187,7 +187,7 @@ result<> reference_table::check(const record& of) const {
     return refuse(0, "has both steps and rows");
   const auto bounds = bounds_of(of, of.object, of.object_step, of.object_outer);
   if (bounds.first < 0 || bounds.second > std::numeric_limits<std::uint32_t>::max())
-    return refuse(0, "begins a run of objects that leaves 32 bits");
+    return refuse(0, "begins a run of objects whose numbers do not fit in 32 bits");
   if (!rows) {
     if (of.cell >= cell_count_ || of.count > cell_count_ - of.cell)
       return refuse(0, fmt::format("is cell {} of {}, cells ascend", of.cell + of.count - 1, cell_count_));
@@ -206,7 +206,7 @@ result<> reference_table::check(const record& of) const {
       const std::uint64_t more = of.widths[k] != 0 ? little_endian(from + i * of.widths[k], of.widths[k])
                                  : k == kCell      ? i
                                                    : 0;
-      if (!checked_add(values[k], more, values[k])) return refuse(i, fmt::format("leaves 64 bits in '{}'", kNames[k]));
+      if (!checked_add(values[k], more, values[k])) return refuse(i, fmt::format("exceeds 64 bits in '{}'", kNames[k]));
       from += of.count * of.widths[k];
     }
     if (values[kCell] >= cell_count_ || (i != 0 && values[kCell] <= before))

@@ -243,8 +243,8 @@ TEST(ReferenceTable, RefusesDamagedRecords) {
   EXPECT_NE(with(kFirst + 24, ~std::uint64_t{0} - 100).find("has 16 bytes at"), std::string::npos);
   EXPECT_NE(with(kFirst + 32, std::uint64_t{1} << 62).find("has 16 bytes at"), std::string::npos);
   EXPECT_NE(with(kFirst + 32, ~std::uint64_t{0}).find("has 16 bytes at"), std::string::npos) << "below 0";
-  EXPECT_NE(with(kFirst + 56, std::uint64_t{1} << 32).find("leaves 32 bits"), std::string::npos);
-  EXPECT_NE(with(kFirst + 64, ~std::uint64_t{0}).find("leaves 32 bits"), std::string::npos);
+  EXPECT_NE(with(kFirst + 56, std::uint64_t{1} << 32).find("do not fit in 32 bits"), std::string::npos);
+  EXPECT_NE(with(kFirst + 64, ~std::uint64_t{0}).find("do not fit in 32 bits"), std::string::npos);
   EXPECT_NE(with(kSecond, 899).find("record 1 begins with cell 899"), std::string::npos) << with(kSecond, 899);
   EXPECT_NE(with(kSecond + 8, 21).find("rows of"), std::string::npos) << with(kSecond + 8, 21);
   EXPECT_NE(with(kSecond + 24, ~std::uint64_t{0}).find("bytes at 1844674"), std::string::npos);

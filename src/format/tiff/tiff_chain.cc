@@ -126,7 +126,7 @@ result<tiff_chain> make_tiff_chain(const tiff_image& image, std::uint64_t rows, 
   if (!checked_mul(samples.width, std::uint64_t{samples.samples} * samples.bits, bits) || bits > kMaxCellBytes ||
       !checked_mul(samples.row_bytes(), rows, bytes) || bytes > kMaxCellBytes / 16) {
     return error(errc::corrupt_data,
-                 fmt::format("a tile or strip of {} x {} pixels leaves 62 bits of bytes", rows, samples.width));
+                 fmt::format("a tile or strip of {} x {} pixels exceeds 2^62 bytes", rows, samples.width));
   }
   PENSTOCK_ASSIGN(const dtype type, type_of_samples(samples.bits, samples.kind));
 

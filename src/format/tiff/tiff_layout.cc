@@ -186,7 +186,7 @@ result<> tiff_layout::find_in_stack() {
   const std::uint64_t images = whole ? images_of_stack(*details_) : 1;
   if (number >= images) return error(errc::not_found, fmt::format("page {} of a TIFF that has {}", number, images));
   if (!checked_mul(image_.height, row_bytes_, stack_bytes_) || !checked_mul(stack_bytes_, number, stack_bytes_))
-    return error(errc::corrupt_data, fmt::format("a stack of {} images leaves 64 bits of bytes", images));
+    return error(errc::corrupt_data, fmt::format("a stack of {} images has 2^64 bytes or more", images));
   return {};
 }
 

@@ -60,7 +60,7 @@ inline std::vector<std::byte> index_bytes(const index_pairs& pairs, int checksum
   return out;
 }
 
-/// The bytes of a request for `range` of `object`; empty if it leaves the object.
+/// The bytes of a request for `range` of `object`; empty if it exceeds the object.
 inline std::span<const std::byte> bytes_of(std::span<const std::byte> object, const byte_range& range) {
   if (range.whole()) return object;
   if (range.length > object.size()) return {};

@@ -69,7 +69,7 @@ class shard_index_codec {
   /// Decodes `bytes`: the index, or the whole shard if reads_whole_shard().
   ///
   /// \param shard_bytes  Length of the shard, or kAll if it is not known; entries that leave it are corrupt.
-  /// \error corrupt_data  A wrong length, a checksum, half of an absent entry, or an entry that leaves the shard.
+  /// \error corrupt_data  A wrong length, a checksum, half of an absent entry, or an entry that exceeds the shard.
   result<std::shared_ptr<const shard_index>> decode(std::span<const std::byte> bytes, std::uint64_t shard_bytes) const;
 
   /// Encodes an index into `out`, exactly index_bytes() long. `words` holds offset and length of each entry in turn.
