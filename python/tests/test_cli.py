@@ -183,7 +183,7 @@ class TestInfo:
         (tmp_path / "notes.txt").write_text("hello")
         failed = document("info", tmp_path / "notes.txt", status=1)["error"]
         assert failed["code"] == "not_found"
-        assert failed["message"].endswith("notes.txt' is a file of no format that is known")
+        assert failed["message"].endswith("notes.txt' is a file of an unknown format")
 
     def test_an_unknown_command_is_named(self) -> None:
         assert "there is no command 'inof'" in run("inof", "x.zarr", status=2).stderr

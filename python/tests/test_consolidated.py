@@ -10,7 +10,7 @@ import pytest
 import zarr
 
 # Creating an array with values needs arrays that can be written.
-writes = pytest.mark.skipif(not hasattr(ps.Array, "__setitem__"), reason="arrays are only read")
+writes = pytest.mark.skipif(not hasattr(ps.Array, "__setitem__"), reason="arrays are read-only")
 VALUES = np.arange(6, dtype="<i4")
 
 

@@ -15,7 +15,7 @@ from numcodecs import Delta, Zlib
 from zarr.codecs import BytesCodec, GzipCodec, ZstdCodec
 
 # Creating an array with values needs arrays that can be written.
-writes = pytest.mark.skipif(not hasattr(ps.Array, "__setitem__"), reason="arrays are only read")
+writes = pytest.mark.skipif(not hasattr(ps.Array, "__setitem__"), reason="arrays are read-only")
 VALUES = np.arange(60, dtype="<i4").reshape(12, 5)
 TYPES = [
     "?",

@@ -356,17 +356,17 @@ def test_a_file_in_a_store_finds_its_neighbours(tmp_path: Path) -> None:
     for each in tmp_path.iterdir():
         obstore.put(store, f"run/{each.name}", each.read_bytes())
     np.testing.assert_array_equal(penstock.open(store, "run/v.h5/v")[...], expected)
-    with pytest.raises(penstock.UnsupportedError, match=r"shows 's0\.h5', which is not where"):
+    with pytest.raises(penstock.UnsupportedError, match=r"shows 's0\.h5', which was not found"):
         penstock.open((tmp_path / "v.h5").read_bytes(), "v")
     obstore.delete(store, "run/s1.h5")
-    with pytest.raises(penstock.UnsupportedError, match=r"shows 's1\.h5', which is not where"):
+    with pytest.raises(penstock.UnsupportedError, match=r"shows 's1\.h5', which was not found"):
         penstock.open(store, "run/v.h5/v")
     layout = h5py.VirtualLayout((24, 18), "<i4")
     layout[...] = h5py.VirtualSource(str(tmp_path / "s0.h5"), "x", (24, 18))
     with h5py.File(tmp_path / "w.h5", "w", libver="latest") as file:
         file.create_virtual_dataset("v", layout)
     reads_as_h5py(tmp_path / "w.h5")
-    with pytest.raises(penstock.UnsupportedError, match="which is not in the store"):
+    with pytest.raises(penstock.UnsupportedError, match="which is not in the same store"):
         penstock.open({"w.h5": (tmp_path / "w.h5").read_bytes()}, "w.h5/v")
 
 

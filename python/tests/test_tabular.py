@@ -323,7 +323,7 @@ def test_a_file_that_changes_is_always_a_conflict(tmp_path, monkeypatch):
     with pytest.raises(ps.ConflictError, match="changed since"):
         array[...]
     path.unlink()
-    with pytest.raises(ps.ConflictError, match="gone since"):
+    with pytest.raises(ps.ConflictError, match="was removed since"):
         array[...]
 
     path.write_bytes(good)

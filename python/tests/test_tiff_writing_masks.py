@@ -235,7 +235,7 @@ def test_values_that_jpeg_cannot_store_are_refused(tmp_path):
         (np.zeros((1, 16, 16), "u1"), {"bits": 4}, "JPEG takes uint8"),
         (np.zeros((1, 16, 16), "u1"), {"level": 101}, "1 to 100"),
         (np.zeros((1, 16, 16), "u1"), {"predictor": 2}, "predictor"),
-        (np.zeros((3, 16, 16), "u1"), {"photometric": "minisblack"}, "is of RGB"),
+        (np.zeros((3, 16, 16), "u1"), {"photometric": "minisblack"}, "must be RGB"),
         (np.zeros((1, 16, 16), "u1"), {"colormap": np.zeros((9, 3), int)}, "palettes"),
     ]:
         with pytest.raises((ps.InvalidArgumentError, ps.UnsupportedError), match=words):

@@ -208,7 +208,7 @@ def test_a_dict_is_written_to() -> None:
     zarr.create_array(zarr.storage.MemoryStore(store), shape=(10,), chunks=(3,), dtype="int32")
     a = ps.open({key: value.to_bytes() for key, value in store.items()})
     if a.read_only:
-        pytest.skip("dicts are only read")
+        pytest.skip("dicts are read-only")
     a[2:8] = np.arange(6)
     assert np.array_equal(a[...], [0, 0, 0, 1, 2, 3, 4, 5, 0, 0])
 

@@ -71,7 +71,7 @@ void check_files(const array_state& of, array::check_report& report, std::size_t
         break;
       }
       if (piece->object_size == byte_range::kAll) {
-        outcome = error(errc::unsupported, "the store does not say how long the file is");
+        outcome = error(errc::unsupported, "the store does not report the file's size");
         break;
       }
       sum = crc32c(piece->bytes, sum);

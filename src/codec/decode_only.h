@@ -27,7 +27,7 @@ class decode_only_codec : public byte_codec {
     return saturating_add(decoded_bytes, decoded_bytes / 8 + 1024);
   }
   result<std::uint64_t> encode(std::span<const std::byte>, std::span<std::byte>, worker_scratch&) const final {
-    return error{errc::unsupported, fmt::format("codec '{}' is only read", name_)};
+    return error{errc::unsupported, fmt::format("codec '{}' can only decode", name_)};
   }
 
  protected:

@@ -35,9 +35,9 @@ result<> check(const array_source& each, const array_source& first, std::size_t 
   const auto refuse = [&](errc code, std::string why) {
     return error(code, std::move(why)).note("source '" + each.name + "'");
   };
-  if (!each.read) return refuse(errc::invalid_argument, "it has no function that reads it");
+  if (!each.read) return refuse(errc::invalid_argument, "it has no read function");
   if (each.type.variable_length()) return refuse(errc::unsupported, "elements of variable length are not joined");
-  if (each.type.item_bytes() == 0) return refuse(errc::unsupported, "elements of no bytes are not joined");
+  if (each.type.item_bytes() == 0) return refuse(errc::unsupported, "elements of 0 bytes are not joined");
   if (each.chunks.size() != each.shape.size() || is_empty(each.chunks)) {
     return refuse(errc::invalid_argument, fmt::format("chunks of shape {} do not fit an array of shape {}",
                                                       to_string(each.chunks), to_string(each.shape)));
@@ -49,8 +49,8 @@ result<> check(const array_source& each, const array_source& first, std::size_t 
                                                     to_string(each.shape), first.type.name(), to_string(first.shape)));
 }
 
-// The shapes of the cells: as many chunks as fill a block. They differ along `axis` only, where a cell has whole chunks
-// of its own source.
+// The shapes of the cells: as many chunks as fill a block. They differ along `axis` only, where each cell consists of
+// whole chunks of its own source.
 std::vector<extents> cells_of(const std::vector<array_source>& parts, std::size_t axis, std::uint64_t rows) {
   const std::uint64_t item = parts.front().type.item_bytes();
   extents cell = parts.front().chunks, limits = parts.front().shape;
@@ -75,7 +75,7 @@ std::vector<extents> cells_of(const std::vector<array_source>& parts, std::size_
   }
   std::vector<extents> out(parts.size(), cell);
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    // One length for all cells that are shorter: each length needs a chain of its own.
+    // One length for all shorter cells: each length needs its own chain.
     if (parts[i].shape[axis] > cell[axis])
       out[i][axis] = std::max<std::uint64_t>(1, cell[axis] / chunks[i]) * chunks[i];
   }

@@ -11,7 +11,7 @@
 
 namespace penstock::inline v0 {
 
-/// Collects the errors of many files. The message has the first five.
+/// Collects the errors of many files. The message names the first five.
 class complaints {
  public:
   void add(std::string_view name, std::string_view what) {
@@ -20,7 +20,7 @@ class complaints {
   }
   bool any() const noexcept { return count_ != 0; }
   /// `3 of 9 files cannot be read: 'a.npy': ...`
-  /// \param all  The number of all files.
+  /// \param all  The total number of files.
   error make(errc code, std::string_view what, std::size_t all, std::string_view kind = "files") const {
     std::string text = fmt::format("{} of {} {} {}: ", count_, all, kind, what);
     for (std::size_t i = 0; i < named_.size(); ++i) text += (i == 0 ? "" : "; ") + named_[i];

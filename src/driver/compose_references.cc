@@ -38,9 +38,9 @@ json list_json(const std::vector<std::uint64_t>& numbers) {
   return json(json::array_t(numbers.begin(), numbers.end()));
 }
 
-// The bytes of objects between the first and the last that a table refers to: no more than the objects have, also if
-// references overlap. A run over several objects counts the length of each of its references instead, because its
-// objects may be too many to visit: overlapping ones can then count more bytes than the objects have.
+// The bytes of objects between the first and the last that a table refers to. The result is at most the size of the
+// objects, even if references overlap. For a run over several objects it is the sum of the lengths of its references,
+// because the objects may be too many to visit: overlapping references can then exceed the size of the objects.
 std::uint64_t referenced_bytes(const reference_table& table) {
   struct span_of_object {
     std::uint64_t begin = ~std::uint64_t{0}, end = 0;

@@ -253,7 +253,7 @@ result<std::vector<exported_object>> exported_objects_of(const array& from) {
       made.bytes = std::move(read->bytes);
     } else if (each.path.empty() && is_local_location(each.name)) {
       return error(errc::unsupported,
-                   fmt::format("'{}' is in a store without a location that others could open", each.name));
+                   fmt::format("'{}' is in a store without a location that other programs can open", each.name));
     }
     out.push_back(std::move(made));
   }

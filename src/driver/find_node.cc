@@ -220,7 +220,7 @@ result<found_node> find_node(target_location target, const open_options& how, se
   if (target.at.head != nullptr) {
     PENSTOCK_ASSIGN(std::optional<found_node> object, find_object(target.at, target.inner, how));
     if (object) return std::move(*object);
-    if (is_file) return error(errc::not_found, fmt::format("'{}' is a file of no format that is known", target.at.uri));
+    if (is_file) return error(errc::not_found, fmt::format("'{}' is a file of an unknown format", target.at.uri));
   }
   location at = joined(target);
   const bool target_first = order == search_order::object_first || is_named_as_references(target.at);

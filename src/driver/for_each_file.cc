@@ -19,7 +19,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// Local files that one thread takes at a time: few enough that all threads end at about the same time.
+/// Local files that one thread takes at a time: few, so that all threads end at about the same time.
 constexpr std::size_t kBatch = 16;
 /// If a thread was off its processor for longer, it waited for the file.
 constexpr std::chrono::microseconds kWait{50};

@@ -30,7 +30,7 @@ std::size_t threads_of(std::size_t files, context& with, Work work) {
 
 void wait_for_storage() { std::this_thread::sleep_for(std::chrono::microseconds(200)); }
 
-TEST(ForEachFile, TakesMoreThreadsOnlyWhereFilesAreWaitedFor) {
+TEST(ForEachFile, UsesMoreThreadsOnlyIfFilesBlock) {
   context_options options;
   options.threads = 2;
   options.io_concurrency = 24;
@@ -47,8 +47,8 @@ TEST(ForEachFile, TakesMoreThreadsOnlyWhereFilesAreWaitedFor) {
   EXPECT_EQ(threads_of(64 * 4, **alone, wait_for_storage), 1U);
 }
 
-// Work like parsing headers takes long, and no thread waits.
-TEST(ForEachFile, ComputingIsTheWorkOfTheContextsThreadsAlone) {
+// Computation, such as parsing headers, takes long, but no thread waits.
+TEST(ForEachFile, ComputationUsesOnlyThreadsOfTheContext) {
   context_options options;
   options.threads = 2;
   options.io_concurrency = 24;
@@ -62,9 +62,9 @@ TEST(ForEachFile, ComputingIsTheWorkOfTheContextsThreadsAlone) {
   EXPECT_LE(threads_of(64, **with, compute), 2U);
 }
 
-// Like threads that contend for a lock, or for a page that one of them reads: they wait occasionally, not for each
-// file.
-TEST(ForEachFile, AWaitNowAndThenTakesNoMoreThreads) {
+// The threads wait occasionally, not for each file, as when they contend for a lock or for a page that one of them
+// reads.
+TEST(ForEachFile, OccasionalWaitsAddNoThreads) {
   context_options options;
   options.threads = 2;
   options.io_concurrency = 24;
@@ -86,7 +86,7 @@ TEST(ForEachFile, ParallelCallsVisitEachNumberOnce) {
 }
 
 // A busy machine preempts threads within a batch: that is not a wait for storage.
-TEST(ForEachFile, FilesInMemoryAreTheWorkOfTheContextsThreadsAlone) {
+TEST(ForEachFile, FilesInMemoryUseOnlyThreadsOfTheContext) {
   context_options options;
   options.threads = 2;
   const auto with = context::make(options);

@@ -26,7 +26,7 @@ constexpr std::size_t kPlacesNamed = 5;
 
 bool has_scheme(std::string_view name) noexcept { return name.find("://") != std::string_view::npos; }
 
-/// The pattern that matches `name` alone.
+/// The pattern that matches only `name`.
 std::string literal_pattern(std::string_view name) {
   std::string out;
   for (const char each : name) {

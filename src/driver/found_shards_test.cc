@@ -44,7 +44,7 @@ class FoundShards : public testing::Test {
   std::shared_ptr<context> with_ = context::make().value();
 };
 
-TEST_F(FoundShards, OfAPatternAreInTheOrderOfTheirNumbers) {
+TEST_F(FoundShards, SortsAPatternByNumber) {
   for (const char* name : {"x_10.npy", "x_9.npy", "x_11.npy", "y.npy"}) write(name);
   shard_files_options how;
   const auto begun = find_shards(at("x_*.npy"), how);
@@ -57,7 +57,7 @@ TEST_F(FoundShards, OfAPatternAreInTheOrderOfTheirNumbers) {
   EXPECT_EQ(found->keys.front(), "x_9.npy");
 }
 
-TEST_F(FoundShards, OfAFolderHaveOneEndingInAnyCase) {
+TEST_F(FoundShards, AFolderHasOneEndingInAnyCase) {
   for (const char* name : {"a_0.NPY", "a_1.npy", "notes.txt", ".hidden.tif", "LICENSE"}) write(name);
   const auto found = find_shards(folder_.string());
   ASSERT_TRUE(found.ok()) << found.error().to_string();
@@ -81,7 +81,7 @@ TEST_F(FoundShards, OfAFolderHaveOneEndingInAnyCase) {
       << none.error().message();
 }
 
-TEST_F(FoundShards, OfOneNameAreThatFile) {
+TEST_F(FoundShards, OneNameIsOneFile) {
   write("x_7.npy");
   const auto found = find_shards(at("x_7.npy"));
   ASSERT_TRUE(found.ok()) << found.error().to_string();
@@ -97,7 +97,7 @@ TEST_F(FoundShards, OfOneNameAreThatFile) {
   EXPECT_NE(elsewhere.error().message().find("the host 'server'"), std::string::npos) << elsewhere.error().message();
 }
 
-TEST_F(FoundShards, OfAListKeepItsOrderAndTheirCommonFolder) {
+TEST_F(FoundShards, AListKeepsItsOrderAndCommonFolder) {
   const names_list names = {at("run/b.npy"), at("run/deep/a.npy"), at("runs/c.npy")};
   const auto found = find_shards(std::span(names));
   ASSERT_TRUE(found.ok()) << found.error().to_string();
@@ -110,7 +110,7 @@ TEST_F(FoundShards, OfAListKeepItsOrderAndTheirCommonFolder) {
   EXPECT_EQ(here->folder, std::filesystem::current_path().string());
 }
 
-TEST(ShardNames, OfAListAreInOnePlaceAndGivenOnce) {
+TEST(ShardNames, AListIsInOnePlaceWithoutDuplicates) {
   const names_list remote = {"s3://bucket/run/a.npy", "s3://bucket/run/deep/b.npy"};
   const auto split = split_shard_names(std::span(remote));
   ASSERT_TRUE(split.ok()) << split.error().to_string();
@@ -128,7 +128,7 @@ TEST(ShardNames, OfAListAreInOnePlaceAndGivenOnce) {
   EXPECT_EQ(split_shard_names(std::span<const std::string>()).error().code(), errc::invalid_argument);
 }
 
-TEST(ShardNames, OfAPatternHaveTheFolderBeforeIt) {
+TEST(ShardNames, TheFolderPrecedesThePattern) {
   struct expected {
     std::string_view given, folder, pattern;
   };
@@ -142,7 +142,7 @@ TEST(ShardNames, OfAPatternHaveTheFolderBeforeIt) {
   }
 }
 
-TEST_F(FoundShards, HaveTheFormatOfTheFirstBytesOfTheFirst) {
+TEST_F(FoundShards, TheFirstFileDeterminesTheFormat) {
   write("a_0.npy", "not one");
   EXPECT_EQ(format_of("a_*.npy").value(), "npy");
   write("b_0.DAT");

@@ -16,7 +16,7 @@ namespace penstock::inline v0 {
 /// The cells of a dataset whose elements are of variable length, as objects by the keys of Zarr 2 (`0.3`).
 ///
 /// If the file's store is synchronous, the calling thread reads the cell. Otherwise a thread of the context reads all
-/// cells that are requested at that time together, so that they need only a few round trips.
+/// cells that are requested at that time together, in a few round trips.
 class hdf5_heap_store final : public item_store {
  public:
   /// \param with  Its threads read.

@@ -52,7 +52,7 @@ struct all_answers final : completion_sink {
   std::map<std::uint64_t, std::uint64_t> found;
 };
 
-TEST(Hdf5HeapStore, AnswersEveryReadHoweverFewCellsAreReadTogether) {
+TEST(Hdf5HeapStore, AnswersEveryReadInSmallBatches) {
   const auto cells = std::make_shared<const large_cells>();
   const hdf5_heap_store store(cells, context::make().value());
   std::vector<std::string> keys;

@@ -17,7 +17,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// The most bytes for one cell. A damaged chunk shape may ask for any number, whatever the file's size.
+/// The most bytes for one cell. A damaged chunk shape may require any number of bytes, whatever the file's size.
 constexpr std::uint64_t kMostReferenceBytes = std::uint64_t{1} << 26;
 /// For elements that were never written: the file's size does not bound their number.
 constexpr std::uint64_t kMostFillBytes = std::uint64_t{1} << 26;
@@ -138,7 +138,8 @@ class hdf5_heap_values::operation {
     return check_size(out.size());
   }
 
-  // Elements can be paths, and many can have one value: the cell may be larger than the file, but not without limit.
+  // The cell may be larger than the file, because elements can be paths and many can have one value, but not without
+  // limit.
   result<> check_size(std::uint64_t bytes) const {
     constexpr std::uint64_t kMostTimes = 4;  // numbers become at most that much longer
     const std::uint64_t most = std::max(kMostHdf5CellBytes, saturating_mul(file_.size(), kMostTimes));
@@ -168,7 +169,8 @@ class hdf5_heap_values::operation {
     return {};
   }
 
-  // What a cell needs if its references are right, so that its bytes are rarely copied while they grow.
+  // The size of a cell if its references are valid. Reserved in advance, so that the bytes are rarely copied while they
+  // grow.
   std::size_t likely_bytes(const hdf5_cell_request& wanted, std::span<const std::byte> references) const {
     const hdf5_array::variable_elements& elements = *of_.of_.variable;
     const std::size_t item = elements.stored_bytes;

@@ -30,7 +30,7 @@ result<hdf5_description> describe_hdf5_file(const store& from, std::string_view 
   auto first = read_and_wait(from, key, {0, 1, false}, 1);
   if (!first.ok()) return std::move(first).error().note(read_note(key, {0, 1, false}));
   if (first->object_size == byte_range::kAll)
-    return error(errc::unsupported, "the store does not report how long the file is");
+    return error(errc::unsupported, "the store does not report the file's size");
   hdf5_pages pages(first->object_size, kPageBytes);
   hdf5_description out;
   const auto fetch = [&](std::span<const byte_range> ranges) -> result<> {

@@ -306,14 +306,15 @@ result<std::shared_ptr<const hdf5_nodes>> hdf5_nodes::beyond(const hdf5_exit& ex
   const hdf5_neighbours neighbours(references_.own_place());
   PENSTOCK_ASSIGN(const auto place, neighbours.find(exit.file, hdf5_purpose::link));
   const auto absent = [&] {
-    return error(errc::not_found, fmt::format("the file '{}' that a link leads to is not there", hdf5_text(exit.file)));
+    return error(errc::not_found,
+                 fmt::format("the file '{}' that a link leads to does not exist", hdf5_text(exit.file)));
   };
   if (!place) return absent();
   auto made = nodes_at(*place);
   if (made.ok() || made.error().code() != errc::not_found) return made;
   if (neighbours.knows_others()) return absent();
-  return error(errc::unsupported, fmt::format("a link leads into the file '{}', which is not where this one was "
-                                              "opened from: open it by a path or a URI",
+  return error(errc::unsupported, fmt::format("a link leads into the file '{}', which was not found in the store of "
+                                              "this one: open it by a path or a URI",
                                               hdf5_text(exit.file)));
 }
 
@@ -340,7 +341,7 @@ std::optional<std::vector<std::string>> hdf5_nodes::siblings_of(std::string_view
   return std::exchange(listed_.names, {});
 }
 
-// The metadata of these members is fetched in the same rounds. Called while a list is still waiting, this adds nothing.
+// The metadata of these members is fetched in the same rounds. Called while a list is still waiting, this does nothing.
 void hdf5_nodes::prefetch(hdf5_file& file, hdf5_tree& tree, std::string_view group,
                           const std::vector<std::string>& names) const {
   constexpr std::uint64_t kMostBytes = std::uint64_t{16} << 20;

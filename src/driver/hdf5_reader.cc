@@ -19,7 +19,7 @@ constexpr std::uint64_t kHeadBytes = std::uint64_t{64} << 10;
 // The end of a file whose store does not report its size, from the superblock in its first bytes. The file may be
 // shorter.
 result<std::uint64_t> end_in_superblock(std::span<const std::byte> head) {
-  constexpr std::string_view kWhy = "the store does not report how long the file is";
+  constexpr std::string_view kWhy = "the store does not report the file's size";
   constexpr std::uint64_t kPage = 4096;
   hdf5_pages begin(head.size(), kPage);
   if (!head.empty()) PENSTOCK_TRY(begin.add({0, head.size(), false}, head));
@@ -27,7 +27,7 @@ result<std::uint64_t> end_in_superblock(std::span<const std::byte> head) {
   if (!file.ok()) return file.error().clone().note(std::string(kWhy));
   std::uint64_t end = 0;
   if (file->end() == 0 || !checked_add(file->base(), file->end(), end))
-    return error(errc::unsupported, fmt::format("{}, and its superblock does not say it", kWhy));
+    return error(errc::unsupported, fmt::format("{}, and its superblock does not have it", kWhy));
   return end;
 }
 
@@ -36,7 +36,7 @@ result<> check_end(const store& from, std::string_view key, const version& seen,
   auto read = read_and_wait(from, key, last, 1, &seen);
   if (!read.ok()) return std::move(read).error().note(read_note(key, last));
   if (!read->bytes.empty()) return {};
-  return error(errc::corrupt_data, fmt::format("the file has less than the {} bytes that its superblock says", size));
+  return error(errc::corrupt_data, fmt::format("the file is shorter than the {} bytes in its superblock", size));
 }
 
 error changed() { return {errc::conflict, "the file changed while its metadata was read"}; }

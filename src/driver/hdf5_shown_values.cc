@@ -27,7 +27,7 @@ result<> check_type(const referenced_array& source, const json& item) {
   const bool is_text = type.kind() == dtype_kind::variable_utf8 || type.kind() == dtype_kind::variable_bytes;
   if (item.is_null() && is_text && source.cells) return {};
   if (item.is_null())
-    return error(errc::unsupported, fmt::format("text of variable length shows a source of {}", type.name()));
+    return error(errc::unsupported, fmt::format("text of variable length cannot show a source of {}", type.name()));
   PENSTOCK_ASSIGN(const chunk_codecs codecs, usual_codecs(source));
   const json* const theirs = codecs.filters.empty() ? nullptr : codecs.filters.front().find("dtype");
   if (type.kind() == dtype_kind::variable_list && theirs != nullptr && *theirs == item && source.cells) return {};

@@ -69,8 +69,7 @@ result<hdf5_file_place> hdf5_neighbours::in_store(const std::string& name) const
   const auto refuse = [&](std::string_view why) {
     return error(errc::unsupported, fmt::format("the file names '{}', {}", hdf5_text(name), why));
   };
-  if (name.find("://") != std::string::npos || name.starts_with('/'))
-    return refuse("which is not in the store that it is in itself");
+  if (name.find("://") != std::string::npos || name.starts_with('/')) return refuse("which is not in the same store");
   const std::filesystem::path key = (std::filesystem::path(of_.key).parent_path() / name).lexically_normal();
   if (key.empty() || *key.begin() == "..") return refuse("which is outside of its store");
   return hdf5_file_place{of_.from, key.generic_string(), {}};
@@ -238,7 +237,7 @@ class virtual_reader {
     if (made.ok() || made.error().code() != errc::not_found) return made;
     if (!neighbours_.knows_others())
       return error(errc::unsupported,
-                   fmt::format("a virtual HDF5 dataset shows '{}', which is not where its file was opened from: open "
+                   fmt::format("a virtual HDF5 dataset shows '{}', which was not found in the store of its file: open "
                                "the file by a path or a URI",
                                hdf5_text(file)));
     return std::vector<std::shared_ptr<const referenced_array>>(datasets.size());
@@ -255,21 +254,21 @@ class virtual_reader {
     const source_name name{hdf5_block_name(each.file, 0), hdf5_block_name(each.dataset, 0)};
     const std::shared_ptr<const referenced_array>& source = sources_[name];
     if (along.has_value() != theirs.has_value())
-      return hdf5_damaged("one of the selections of a mapping has no limit, the other has one");
+      return hdf5_damaged("one selection of a mapping has a limit, the other does not");
     if (!along) {
       note_ends(each.to, std::nullopt);
       if (source) pairs_.push_back({source, each.to, each.from, spell(name)});
       return {};
     }
     if (each.to.axes.size() != parts_.shape.extents.size())
-      return hdf5_damaged(fmt::format("a mapping has {} dimensions of a dataset that has {}", each.to.axes.size(),
+      return hdf5_damaged(fmt::format("a mapping selects in {} dimensions, the dataset has {}", each.to.axes.size(),
                                       parts_.shape.extents.size()));
     note_ends(each.to, along);
     if (!source) return {};
     const shape_list shape = outer_shape(*source);
     if (each.from.axes.size() != shape.size())
       return hdf5_damaged(
-          fmt::format("a mapping has {} dimensions of a source that has {}", each.from.axes.size(), shape.size()));
+          fmt::format("a mapping selects in {} dimensions, the source has {}", each.from.axes.size(), shape.size()));
     const std::uint64_t positions = hdf5_positions_below(each.from.axes[*theirs], shape[*theirs]);
     grow(*along, hdf5_extent_for(each.to.axes[*along], positions));
     pairs_.push_back({source, limit_hdf5_selection(each.to, *along, positions),

@@ -36,7 +36,7 @@ hdf5_neighbours in_store(const std::string& uri, std::string key) {
   return hdf5_neighbours({std::make_shared<store_of_uri>(uri), std::move(key), {}});
 }
 
-TEST(Hdf5Neighbours, OfAFileInAStoreAreInThatStore) {
+TEST(Hdf5Neighbours, AreInTheStoreOfTheFile) {
   const hdf5_neighbours of = in_store("https://host/data", "run/a.h5");
   for (const hdf5_purpose why : {hdf5_purpose::source, hdf5_purpose::link, hdf5_purpose::values}) {
     const auto next = of.find("b.h5", why);
@@ -52,7 +52,7 @@ TEST(Hdf5Neighbours, OfAFileInAStoreAreInThatStore) {
   EXPECT_EQ((*of.find(".", hdf5_purpose::source))->key, "run/a.h5");
 }
 
-TEST(Hdf5Neighbours, OfAFileInAStoreAreNoLocalFiles) {
+TEST(Hdf5Neighbours, AreNotLocalForAFileInAStore) {
   const hdf5_neighbours of = in_store("https://host/data", "run/a.h5");
   for (const char* name : {"/etc/passwd", "//etc/passwd", "file:///etc/passwd", "https://other/b.h5", "s3://b/x.h5",
                            "../../b.h5", "x/../../../b.h5", "../.."}) {
@@ -64,7 +64,7 @@ TEST(Hdf5Neighbours, OfAFileInAStoreAreNoLocalFiles) {
   }
 }
 
-TEST(Hdf5Neighbours, OfBytesAndFileObjectsAreNotKnown) {
+TEST(Hdf5Neighbours, AreUnknownForBytesAndFileObjects) {
   EXPECT_FALSE(in_store("memory:", "x").knows_others());
   EXPECT_FALSE(in_store("<file object>", "x").knows_others());
   for (const char* uri : {"https://host", "http://host", "s3://bucket", "gs://bucket"})
@@ -110,7 +110,7 @@ TEST_F(LocalHdf5Neighbours, AreRelativeToTheFolderOrAbsolute) {
   EXPECT_EQ(found("."), path("run/a.h5"));
 }
 
-TEST_F(LocalHdf5Neighbours, ThatMovedAreFoundByNameInTheFolder) {
+TEST_F(LocalHdf5Neighbours, AreFoundByNameAfterAMove) {
   EXPECT_EQ(found("/moved/from/here/b.h5"), path("run/b.h5"));
   EXPECT_EQ(found("/moved/from/here/d.h5"), "");
   EXPECT_EQ(found("d.h5"), "");

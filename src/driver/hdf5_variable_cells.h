@@ -14,7 +14,7 @@ namespace penstock::inline v0 {
 
 /// The most bytes of values that are read as a whole, for manifests.
 inline constexpr std::uint64_t kMostHdf5VariableBytes = std::uint64_t{1} << 28;
-/// The most bytes of values in one cell that does not follow from the size of a file.
+/// The limit of the bytes of values in one cell if it does not follow from the size of a file.
 inline constexpr std::uint64_t kMostHdf5CellBytes = std::uint64_t{1} << 28;
 /// Cells are read together until they have this many bytes. A few bytes of a file can be the value of any number of
 /// elements (the fill value, a path, an element that a virtual dataset shows in many places), so the file's size does
@@ -71,10 +71,12 @@ result<std::vector<std::uint64_t>> all_hdf5_cells(std::uint64_t count);
 
 /// Elements of a full cell.
 std::uint64_t hdf5_cell_elements(const chunk_grid& grid);
-/// How many cells are read together: few of large ones. How large a cell is does not follow from the file's size.
+/// The number of cells that are read together: fewer if they are large. The size of a cell does not follow from the
+/// file's size.
 std::size_t hdf5_cells_together(const chunk_grid& grid, std::uint64_t most = 256);
 
-/// Numbers of 4 bytes: of a cell the number of its elements, before each element its length.
+/// Numbers of 4 bytes: one for each cell, with the number of its elements, and one before each element, with its
+/// length.
 inline void append_cell_number(std::vector<std::byte>& to, std::uint64_t value) {
   for (unsigned i = 0; i < 4; ++i) to.push_back(static_cast<std::byte>(value >> (8 * i)));
 }

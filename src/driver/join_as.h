@@ -17,7 +17,7 @@ class closed_parts;       // engine/closed_parts.h
 struct hdf5_facts;        // driver/open_hdf5.h
 struct referenced_array;  // driver/open_reference.h
 
-/// What an array made of others is, besides their elements.
+/// The properties of an array that is made from others, except for its elements.
 struct joined_facts {
   std::string uri;
   std::string attributes_json = "{}";
@@ -29,11 +29,11 @@ struct joined_facts {
 /// \error As join's.
 result<array> join_as(std::span<const array> parts, std::size_t axis, joined_facts what, std::shared_ptr<context> with);
 
-/// An array of sources whose parts are opened by the reads that need them. Its layout and its store are those of the
-/// boxes, and serve what does not open parts (`check`).
+/// An array of sources whose parts are opened by the reads that need them. Operations that do not open parts, such as
+/// `check`, use the layout and the store of the boxes.
 array open_later(const array& boxes, std::shared_ptr<const closed_parts> parts);
 
-/// What a group of open arrays is, besides these.
+/// The properties of a group of open arrays, in addition to the arrays.
 struct joined_group_facts {
   std::string format, uri;
   std::string attributes_json = "{}";

@@ -242,7 +242,7 @@ json fill_value_of_references(const zarr_metadata& of, const json& attributes, b
   const json* const attribute = attributes.find(kMissing);
   const auto missing = attribute != nullptr && is_number(of.type) ? item_of(*attribute, of.type) : std::nullopt;
   if (missing && is_same(*missing, of.fill_value, of.type)) return of.fill_json;
-  // Where it is not defined, chunks without a reference are zeros.
+  // If it is undefined, chunks without a reference are zeros.
   const bool is_zero =
       std::all_of(of.fill_value.begin(), of.fill_value.end(), [](std::byte each) { return each == std::byte{0}; });
   return has_gaps && !is_zero ? of.fill_json : json();

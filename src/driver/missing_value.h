@@ -28,8 +28,7 @@ bool has_dimensions(const array_state& of);
 result<> keep_meaning(const array_state& from, create_options& out);
 
 /// The attributes of a copy in HDF5 or NetCDF: without the names of dimensions, and with the missing value as the
-/// number
-/// `_FillValue`. Unchanged if the dimensions have no names.
+/// number `_FillValue`. Unchanged if the dimensions have no names.
 result<json> attributes_in_netcdf(const array_state& from);
 
 /// The attributes of an array of kerchunk's references, with `_FillValue`: kerchunk moves this attribute of a NetCDF
@@ -38,8 +37,8 @@ result<json> attributes_in_netcdf(const array_state& from);
 /// \param attributes  The content of `.zattrs`: an object, or null.
 json with_fill_as_attribute(const zarr_metadata& of, json attributes);
 
-/// The fill value that references of Zarr 2 must have so that xarray masks what the attribute `_FillValue` says and no
-/// more: null if the array's own would mask values. It stays if there are chunks without a reference that it fills.
+/// The fill value of references of Zarr 2 with which xarray masks only the values that the attribute `_FillValue`
+/// masks. It is null if the array's own fill value would mask other values, unless it fills chunks without a reference.
 /// \param attributes   The content of `.zattrs`.
 /// \param has_gaps     Whether there are chunks without a reference.
 json fill_value_of_references(const zarr_metadata& of, const json& attributes, bool has_gaps);

@@ -40,7 +40,8 @@ bool is_numbers(std::string_view text) noexcept {
   return true;
 }
 
-/// Whether a key of an array is a chunk's, in any of the encodings: `c/0/1`, `c.0.1`, `0/1`, `0.1`, with a suffix.
+/// Whether a key of an array is that of a chunk, in any of the encodings: `c/0/1`, `c.0.1`, `0/1`, `0.1`, with a
+/// suffix.
 bool is_chunk_key(std::string_view key, std::string_view suffix, bool any_suffix) noexcept {
   if (key == "c" || key.starts_with("c/")) return true;
   if (any_suffix) return !key.empty() && (is_digit(key.front()) || key.starts_with("c."));
@@ -167,7 +168,7 @@ bool node_objects::belongs(std::string_view key) const {
 }
 
 error stands_in_the_way(std::string_view key) {
-  return wrong(fmt::format("'{}' is not part of what is overwritten, and its name is needed: move it", key));
+  return wrong(fmt::format("'{}' is not part of the overwritten node, and the new node needs its name: move it", key));
 }
 
 result<> erase_node(store& in, const std::string& prefix, bool for_array) {

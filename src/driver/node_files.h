@@ -17,7 +17,7 @@ bool is_zarr_document(std::string_view name) noexcept;
 result<version> put_document(store& in, const std::string& prefix, const zarr_document& document,
                              const write_condition& condition);
 
-/// The documents of the node at `prefix` that exist and make it one.
+/// The documents at `prefix` that exist and define a node.
 result<std::vector<std::string_view>> documents_at(const store& in, const std::string& prefix);
 
 /// Creates the groups above `prefix` that do not exist, including the root.
@@ -41,7 +41,7 @@ class node_objects {
  private:
   struct owner {
     bool is_array = false;
-    bool any_suffix = false;  ///< the document cannot be read: every key that may be a chunk's counts as one
+    bool any_suffix = false;  ///< the document cannot be read: every key that may be that of a chunk counts as a chunk
     std::string suffix;       ///< of its keys
   };
 

@@ -32,14 +32,14 @@ node as_read_only(node found) {
 
 result<> check_writable(const array_state& state) {
   if (state.layout->assembler() == nullptr)
-    return error(errc::read_only, fmt::format("arrays of format {} are only read", state.format));
+    return error(errc::read_only, fmt::format("arrays of format {} are read-only", state.format));
   PENSTOCK_TRY(check_store(*state.store, "array", state.uri));
   if (state.opened_for_reading) return opened_for_reading("array", state.uri);
   return {};
 }
 
 result<> check_writable(const group_state& state) {
-  if (state.members) return error(errc::read_only, fmt::format("groups of format {} are only read", state.format));
+  if (state.members) return error(errc::read_only, fmt::format("groups of format {} are read-only", state.format));
   PENSTOCK_TRY(check_store(*state.store, "group", state.uri));
   if (state.opened_for_reading) return opened_for_reading("group", state.uri);
   return {};

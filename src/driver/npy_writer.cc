@@ -33,7 +33,7 @@ struct stored_items {
   dtype type;                ///< of the values that are written
   std::string descr;         ///< Python text
   bool swaps = false;        ///< values have the other byte order
-  std::vector<bool> leaves;  ///< the leaves of a structure for which that is so; empty: all
+  std::vector<bool> leaves;  ///< the leaves of a structure that are swapped; empty: all
 };
 
 result<stored_items> items_of_new(const create_options& how) {
@@ -116,7 +116,7 @@ class npy_writer final : public array_writer {
 
 result<> npy_writer::begin() {
   if (at_.path.empty()) return wrong_npy("a .npy file needs a name within its store");
-  if (!at_.to->traits().writable) return error{errc::read_only, "this store is only read"};
+  if (!at_.to->traits().writable) return error{errc::read_only, "this store is read-only"};
   PENSTOCK_ASSIGN(const std::uint64_t count, element_count(shape_));
   if (!checked_mul(count, items_.type.item_bytes(), bytes_) || bytes_ >> 63 != 0)
     return wrong_npy("the file would have more than 2^63 bytes");
@@ -138,7 +138,7 @@ result<> npy_writer::check(std::span<const std::uint64_t> origin, const tensor_v
     return wrong_npy(fmt::format("values should be host memory of {}", items_.type.name()));
   for (std::size_t d = 0; d < rank; ++d)
     if (origin[d] > shape_[d] || values.extents[d] > shape_[d] - origin[d])
-      return error(errc::out_of_range, fmt::format("[{}, {}) leaves dimension {} of length {}", origin[d],
+      return error(errc::out_of_range, fmt::format("[{}, {}) exceeds dimension {} of length {}", origin[d],
                                                    origin[d] + values.extents[d], d, shape_[d]));
   return {};
 }
@@ -257,7 +257,7 @@ result<> npy_writer::close() {
 
 result<std::unique_ptr<array_writer>> begin_npy(const new_location& at, const create_options& how) {
   PENSTOCK_TRY(refuse_zarr_options(how, ".npy files"));
-  if (how.tiff) return wrong_npy("options of TIFFs are not of .npy files");
+  if (how.tiff) return wrong_npy(".npy files have no options of TIFFs");
   if (!how.attributes_json.empty() && how.attributes_json != "{}") return wrong_npy(".npy files have no attributes");
   PENSTOCK_ASSIGN(stored_items items, items_of_new(how));
   auto made = std::make_unique<npy_writer>(at, how, std::move(items));

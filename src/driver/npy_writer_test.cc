@@ -73,7 +73,7 @@ TEST_F(NpyWriter, WritesBoxesInAnyOrder) {
   EXPECT_EQ(text_of(name()), file_of(values_));
 }
 
-TEST_F(NpyWriter, LeavesZerosWhereNothingIsWritten) {
+TEST_F(NpyWriter, UnwrittenItemsAreZero) {
   const auto writer = begin_array(name(), how_).value();
   ASSERT_TRUE(writer->write(extents{1, 1, 1}, box({1, 1, 1}, {1, 2, 3})).ok());
   ASSERT_TRUE(writer->close().ok());
@@ -82,7 +82,7 @@ TEST_F(NpyWriter, LeavesZerosWhereNothingIsWritten) {
   EXPECT_EQ(text_of(name()), file_of(expected));
 }
 
-TEST_F(NpyWriter, StoresItemsInTheOrderOfBytesThatIsAskedFor) {
+TEST_F(NpyWriter, StoresItemsInTheRequestedByteOrder) {
   how_.dtype_json = R"([["a", ">i2"], ["b", "<i2"]])";
   how_.shape = {2};
   const auto made = create_array(name(), how_);
@@ -98,7 +98,7 @@ TEST_F(NpyWriter, StoresItemsInTheOrderOfBytesThatIsAskedFor) {
   EXPECT_NE(text_of(name()).find("'descr': [('a', '>i2'), ('b', '<i2')]"), std::string::npos);
 }
 
-TEST_F(NpyWriter, TakesItemsOfAnyTypeAsTheyAre) {
+TEST_F(NpyWriter, StoresItemsOfAnyTypeUnchanged) {
   how_.dtype_json = R"("<f16")";
   how_.type = dtype::raw(16);
   how_.shape = {2};
@@ -125,7 +125,7 @@ TEST_F(NpyWriter, KeepsTheOldFileUntilItIsClosed) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), {}), 1);
 }
 
-TEST_F(NpyWriter, RefusesWhatSuchFilesDoNotHave) {
+TEST_F(NpyWriter, RefusesOptionsThatNpyFilesLack) {
   const auto refused = [&](auto change) {
     create_options how = how_;
     change(how);

@@ -28,7 +28,7 @@ result<node> open(std::span<const std::byte> bytes, const open_options& options,
   auto found = find_node({std::move(at), options.path}, options, search_order::object_first);
   if (!found.ok() && found.error().code() == errc::not_found && options.path.empty())
     return error(errc::unsupported,
-                 fmt::format("{} bytes that begin as a file of no format that is one file", bytes.size()));
+                 fmt::format("{} bytes that do not begin like a file of a known single-file format", bytes.size()));
   if (!found.ok()) return std::move(found).error();
   return in_mode(open_found(std::move(*found), options), options.mode);
 }
@@ -37,7 +37,7 @@ result<array> open_array(std::span<const std::byte> bytes, const open_options& o
                          std::shared_ptr<const void> owner) {
   PENSTOCK_ASSIGN(node found, open(bytes, options, std::move(owner)));
   if (auto* const made = std::get_if<array>(&found)) return std::move(*made);
-  return error(errc::invalid_argument, "these bytes are a group: the path must name an array in it");
+  return error(errc::invalid_argument, "these bytes contain a group: the path must name an array in it");
 }
 
 }  // namespace penstock::inline v0

@@ -27,7 +27,7 @@ namespace {
 
 result<const hdf5_nodes*> nodes_of(const group_state& of) {
   const auto* const nodes = dynamic_cast<const hdf5_nodes*>(of.members.get());
-  if (nodes == nullptr) return error(errc::invalid_argument, fmt::format("'{}' is not of an HDF5 file", of.uri));
+  if (nodes == nullptr) return error(errc::invalid_argument, fmt::format("'{}' is not in an HDF5 file", of.uri));
   return nodes;
 }
 
@@ -44,7 +44,7 @@ result<std::shared_ptr<const hdf5_nodes>> nodes_in(location at, const open_optio
     if (!head.ok()) return std::move(head).error().note(fmt::format("opening '{}'", at.uri));
     if (!*head) return error(errc::not_found, fmt::format("there is no file '{}'", at.uri));
     if (netcdf_driver().sniff((*head)->bytes, at.path))
-      return error(errc::corrupt_data, "the file is of NetCDF classic, not HDF5")
+      return error(errc::corrupt_data, "the file is NetCDF classic, not HDF5")
           .note(fmt::format("opening '{}'", at.uri));
     at.head = std::make_shared<const object_head>(std::move(**head));
   }

@@ -70,7 +70,7 @@ result<const json::array_t*> list_of(const json& from, std::string_view name) {
 result<std::vector<std::byte>> unpack_table(const json& facts, std::span<const std::byte> packed) {
   PENSTOCK_ASSIGN(const std::uint64_t bytes, number_of(facts, "bytes"));
   if (bytes != packed.size()) {
-    return damaged_manifest(fmt::format("its table has {} bytes, the document says {}", packed.size(), bytes));
+    return damaged_manifest(fmt::format("its table has {} bytes, expected {}", packed.size(), bytes));
   }
   PENSTOCK_ASSIGN(const std::uint64_t plain, number_of(facts, "plain_bytes"));
   PENSTOCK_ASSIGN(const std::uint64_t checksum, number_of(facts, "crc32"));
@@ -231,7 +231,7 @@ class objects_of_manifest {
         wanted.push_back({each.name, each.remote_stamp, !versions_[k].empty() || size_in(each.remote_stamp)});
       }
       PENSTOCK_ASSIGN(found, at_.find_objects(wanted));
-      if (found.size() != remote_.size()) return error(errc::internal, "other objects were found than were named");
+      if (found.size() != remote_.size()) return error(errc::internal, "the found objects differ from the named ones");
     }
     for (std::size_t k = 0; k < remote_.size(); ++k) {
       referenced_object& out = out_[remote_[k]];
@@ -243,7 +243,7 @@ class objects_of_manifest {
         PENSTOCK_ASSIGN(out, stores_.object(out.name));
         out.remote_stamp = stamp;
       } else {
-        return error(errc::unsupported, fmt::format("'{}' is pinned to a version as another store knows it: open the "
+        return error(errc::unsupported, fmt::format("'{}' is pinned to a version of another store: open the "
                                                     "manifest in Python",
                                                     out.name));
       }
@@ -474,7 +474,7 @@ class saved_members final : public member_source, public std::enable_shared_from
     if (attributes == nullptr || attributes->as_object() == nullptr)
       return damaged_manifest(fmt::format("the group '{}' has no attributes", path));
     if (!groups_.try_emplace(path, attributes->dump()).second)
-      return damaged_manifest(fmt::format("the group '{}' is there twice", path));
+      return damaged_manifest(fmt::format("the group '{}' occurs twice", path));
     return {};
   }
 

@@ -37,7 +37,7 @@ result<array> open_one(const saved_array& saved, const std::shared_ptr<context>&
   if (found == nullptr) return error(errc::conflict, fmt::format("'{}' is a group, it was an array", saved.path));
   const array& made = *found;
   if (made.shape() == saved.shape && made.type() == saved.type) return made;
-  return error(errc::conflict, fmt::format("'{}' was {} {}, it is {} {}", saved.path, saved.type.name(),
+  return error(errc::conflict, fmt::format("'{}' was {} {}, and is now {} {}", saved.path, saved.type.name(),
                                            to_string(saved.shape), made.type().name(), to_string(made.shape())));
 }
 

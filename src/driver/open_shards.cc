@@ -155,7 +155,7 @@ result<std::vector<std::byte>> save_manifest(const array& of, std::string_view r
                                              std::span<const std::uint32_t> checksums) {
   if (!of.state().files || of.state().files->format.empty())
     return error(errc::invalid_argument,
-                 fmt::format("'{}' is of no .npy or raw files: it has no manifest", of.state().uri));
+                 fmt::format("'{}' is not an array of .npy or raw files: it has no manifest", of.state().uri));
   shard_table table = *of.state().files;
   if (!checksums.empty()) {
     if (checksums.size() != table.parts.size())

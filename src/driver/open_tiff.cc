@@ -99,7 +99,8 @@ class header_reader {
     read_bytes_ += wanted.length;
     if (read_bytes_ > kMostRead && read_bytes_ / 4 > file_.size())
       return error(errc::corrupt_data,
-                   fmt::format("the TIFF's directories lead through its {} bytes again and again", file_.size()));
+                   fmt::format("the TIFF's directories form a loop: reading them takes {} bytes, the file has {}",
+                               read_bytes_, file_.size()));
     auto read = read_and_wait(*from_, key_, wanted, wanted.length, &seen_);
     if (!read.ok()) {
       if (read.error().code() == errc::version_changed)
@@ -161,7 +162,7 @@ result<std::optional<found_image>> find_image(header_reader& reader, const std::
     }
     PENSTOCK_TRY(reader.read(**missing));
   }
-  return error(errc::corrupt_data, "the TIFF's directories never end");
+  return error(errc::corrupt_data, "the TIFF's directories form a loop");
 }
 
 /// The same in the file with that name.
@@ -233,10 +234,10 @@ result<std::vector<std::uint64_t>> chosen_bands_of_mask(const std::vector<std::o
   for (std::uint64_t i = 0; i < (wanted.empty() ? of_bands.size() : wanted.size()); ++i) {
     const std::uint64_t band = wanted.empty() ? i : wanted[i];
     if (band >= of_bands.size())
-      return error(errc::out_of_range, fmt::format("band {} of an image that has {}", band, of_bands.size()));
+      return error(errc::out_of_range, fmt::format("band {} of an image with {}", band, of_bands.size()));
     if (!of_bands[band])
       return error(errc::unsupported,
-                   fmt::format("the sidecar file of the image has masks of other bands, none of band {}", band));
+                   fmt::format("the sidecar file of the image has masks of other bands, but not of band {}", band));
     out.push_back(*of_bands[band]);
   }
   return out;

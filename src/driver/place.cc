@@ -209,8 +209,8 @@ result<place> find_place(std::string_view uri, const place_options& options) {
     auto found = added->find(uri, options);
     if (!found.ok()) return std::move(found).error().note(fmt::format("opening '{}'", without_secrets(uri)));
     if (found->store == nullptr)
-      return error(errc::internal,
-                   fmt::format("the scheme '{}' found no store for '{}'", added->name(), without_secrets(uri)));
+      return error(errc::internal, fmt::format("the function of the scheme '{}' returned no store for '{}'",
+                                               added->name(), without_secrets(uri)));
     return found;
   }
   if (is_elsewhere(uri)) return find_remote_place(uri, options);

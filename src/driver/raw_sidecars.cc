@@ -192,7 +192,7 @@ result<told_shard> parse_sidecar(const std::string& key, const sidecar& from, st
   const bool typed = dtype != nullptr && (dtype->as_string() != nullptr || dtype->as_array() != nullptr);
   if (!typed || !ordered || (offset != nullptr && !offset->get(out.offset))) {
     return error(errc::invalid_argument,
-                 fmt::format("'{}' has no dtype, order and offset of raw files: {}", from.key, shown(members)));
+                 fmt::format("'{}' has no valid dtype, order and offset of raw files: {}", from.key, shown(members)));
   }
   out.fortran_order = letter != nullptr && *letter == "F";
   auto descr = numpy_descr(*dtype);
@@ -217,7 +217,8 @@ result<told_shard> parse_sidecar(const std::string& key, const sidecar& from, st
   if (const json* const rows = rows_of.find(members, std::string_view(key).substr(key.rfind('/') + 1))) {
     std::uint64_t count = 0;
     if (!rows->get(count) || count > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
-      return error(errc::invalid_argument, fmt::format("'{}' says that '{}' has {} rows", from.key, key, shown(*rows)));
+      return error(errc::invalid_argument,
+                   fmt::format("'{}' gives the number of rows of '{}' as {}", from.key, key, shown(*rows)));
     out.rows = count;
   }
   if (row_shape != nullptr && !row_shape->is_null()) {
@@ -257,8 +258,7 @@ result<std::vector<told_shard>> read_sidecars(const found_shards& of, std::int64
     if (const std::string its = common_of(told[i], shape_is_given); its != first)
       others.add(of.keys[i], fmt::format("{} of '{}'", its, sidecars[i].key));
   if (others.any()) {
-    return others.make(errc::invalid_argument, fmt::format("do not match '{}', {}", of.keys[0], first),
-                       of.keys.size());
+    return others.make(errc::invalid_argument, fmt::format("do not match '{}', {}", of.keys[0], first), of.keys.size());
   }
   return told;
 }
@@ -296,7 +296,7 @@ result<raw_options> describe_raw_shards(const found_shards& of, std::int64_t axi
   }
   if (has_no_bytes(out.dtype)) {
     return error(errc::unsupported,
-                 fmt::format("items of {} have no bytes: how many there are cannot be known", out.dtype));
+                 fmt::format("items of {} have 0 bytes: their number cannot be computed", out.dtype));
   }
   return out;
 }

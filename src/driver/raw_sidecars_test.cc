@@ -39,7 +39,7 @@ class RawSidecars : public testing::Test {
   std::shared_ptr<store> memory_ = make_memory_store();
 };
 
-TEST_F(RawSidecars, OfAFileComeBeforeThoseOfItsFolder) {
+TEST_F(RawSidecars, TheSidecarOfTheFileHasPrecedence) {
   put("run/_meta.json", R"({"dtype": "<i4", "row_shape": [3], "offset": 8})");
   const auto common = describe({"run/a.raw", "run/b.raw"});
   ASSERT_TRUE(common.ok()) << common.error().to_string();
@@ -57,7 +57,7 @@ TEST_F(RawSidecars, OfAFileComeBeforeThoseOfItsFolder) {
   EXPECT_EQ(own->rows, (std::vector<std::optional<std::uint64_t>>{7}));
 }
 
-TEST_F(RawSidecars, GiveWayToTheCaller) {
+TEST_F(RawSidecars, OptionsOfTheCallerHavePrecedence) {
   put("a.json", R"({"dtype": "<i4", "shape": [7, 6], "offset": 4, "order": "F"})");
   raw_description given;
   given.row_shape = extents{2};
@@ -73,14 +73,14 @@ TEST_F(RawSidecars, GiveWayToTheCaller) {
   EXPECT_EQ(describe({"b.raw"}, given)->dtype, "<f4") << "no document is needed";
 }
 
-TEST_F(RawSidecars, HaveRowsOfEachFileByItsName) {
+TEST_F(RawSidecars, ListRowsByFileName) {
   put("_meta.json", R"({"dtype": "<i4", "rows": {"a.raw": 3, "c.raw": null, "d.raw": 0}})");
   const auto made = describe({"a.raw", "b.raw", "c.raw", "d.raw"});
   ASSERT_TRUE(made.ok()) << made.error().to_string();
   EXPECT_EQ(made->rows, (std::vector<std::optional<std::uint64_t>>{3, {}, {}, 0}));
 }
 
-TEST_F(RawSidecars, MustAgreeInAllButTheRows) {
+TEST_F(RawSidecars, MustAgreeExceptForTheRows) {
   put("a.json", R"({"dtype": "<i4", "shape": [7, 6]})");
   put("b.json", R"({"dtype": "<i4", "shape": [2, 6]})");
   EXPECT_TRUE(describe({"a.raw", "b.raw"}).ok());
@@ -90,13 +90,12 @@ TEST_F(RawSidecars, MustAgreeInAllButTheRows) {
     put("b.json", other);
     const auto made = describe({"a.raw", "b.raw"});
     ASSERT_FALSE(made.ok()) << other;
-    EXPECT_NE(made.error().message().find("1 of 2 files do not match 'a.raw', ('<i4', 0, 'C', (6"),
-              std::string::npos)
+    EXPECT_NE(made.error().message().find("1 of 2 files do not match 'a.raw', ('<i4', 0, 'C', (6"), std::string::npos)
         << made.error().message();
   }
 }
 
-TEST_F(RawSidecars, AreNamedWhereAFileHasNone) {
+TEST_F(RawSidecars, TheErrorNamesMissingSidecars) {
   put("a.json", R"({"dtype": "<i4"})");
   const auto made = describe({"a.raw", "run/b.raw"});
   ASSERT_FALSE(made.ok());
@@ -104,14 +103,14 @@ TEST_F(RawSidecars, AreNamedWhereAFileHasNone) {
             "'run/b.raw' is raw bytes: give dtype=, or write it into 'run/b.raw.json' or '_meta.json' next to it");
 }
 
-TEST_F(RawSidecars, ThatAreNoDescriptionAreRefused) {
+TEST_F(RawSidecars, RefusesDocumentsThatAreNotDescriptions) {
   for (const char* document : {"", "{", "nothing", "{\"dtype\": \"<i4\"} x", "\xff\xfe{}"})
     EXPECT_NE(refusal(document).find("'a.json' is not JSON: "), std::string::npos) << document;
   for (const char* document :
        {R"({})", R"({"dtype": 4})", R"({"dtype": "<i4", "offset": -1})", R"({"dtype": "<i4", "offset": 0.5})",
         R"({"dtype": "<i4", "order": "K"})", R"({"dtype": "<i4", "order": null})",
         R"({"dtype": "<i4", "offset": 1e30})", R"({"dtype": "<i4", "offset": 36893488147419103232})"})
-    EXPECT_NE(refusal(document).find("has no dtype, order and offset of raw files"), std::string::npos) << document;
+    EXPECT_NE(refusal(document).find("has no valid dtype, order and offset"), std::string::npos) << document;
   const std::string ones = "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1";
   EXPECT_EQ(refusal(R"({"dtype": "<i4", "shape": )" + ones + "]}"), "none");
   EXPECT_NE(refusal(R"({"dtype": "<i4", "shape": )" + ones + ",1]}").find("shape of 'a.json' is "), std::string::npos);
@@ -122,7 +121,7 @@ TEST_F(RawSidecars, ThatAreNoDescriptionAreRefused) {
   }
   for (const char* rows : {"-1", "\"x\"", "[3]", "1.5", "9223372036854775808", "{\"a.raw\": -1}", "true"}) {
     const std::string document = std::string(R"({"dtype": "<i4", "rows": )") + rows + "}";
-    EXPECT_NE(refusal(document).find("'a.json' says that 'a.raw' has "), std::string::npos) << document;
+    EXPECT_NE(refusal(document).find("gives the number of rows of 'a.raw' as "), std::string::npos) << document;
   }
   EXPECT_EQ(refusal(R"({"dtype": "float31"})"), "dtype: data type 'float31' not understood");
   EXPECT_NE(refusal(R"({"dtype": "<i4", "shape": []})").find("axis 0 is out of range for 'a.raw'"), std::string::npos);
@@ -132,7 +131,7 @@ TEST_F(RawSidecars, ThatAreNoDescriptionAreRefused) {
   EXPECT_EQ(describe({"a.raw"}).error().code(), errc::unsupported);
 }
 
-TEST_F(RawSidecars, WithImpossibleCountsOpenNothing) {
+TEST_F(RawSidecars, RefusesImpossibleCounts) {
   put("a.raw", std::string(24, '\1'));
   put("b.raw", std::string(24, '\1'));
   for (const char* document :

@@ -43,7 +43,7 @@ result<saved_array> described_part(const array& each) {
   out.path = path_of_part(each);
   if (out.path.empty())
     return error(errc::invalid_argument,
-                 fmt::format("no manifest describes '{}': it is not what opening a local path gives", each.uri()));
+                 fmt::format("a manifest cannot describe '{}': no local path opens this array", each.uri()));
   out.metadata = metadata_of_shard(out.path);
   out.format = each.format();
   out.shape = each.shape();

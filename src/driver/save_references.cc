@@ -152,7 +152,7 @@ result<blocking_read> read_version(const referenced_object& of) {
   return std::move(read).error().note(read_note(of.name, {}));
 }
 
-/// The current stamp is that of the bytes that the table describes.
+/// The current stamp must be that of the bytes that the table describes.
 result<> check_version(const referenced_object& of) {
   if (!of.seen.known()) return {};
   PENSTOCK_TRY(read_version(of));

@@ -53,7 +53,7 @@ error failure_of(const std::string& document) {
   return parsed.ok() ? error(errc::internal, "it is readable") : std::move(parsed).error();
 }
 
-TEST(SavedArrays, AreReadAsTheyWereWritten) {
+TEST(SavedArrays, AreReadAsWritten) {
   saved_arrays written;
   written.axis = 1;
   written.shards = {shard("/run/a.npy", {4, 3}), shard("/elsewhere/\xff.npy", {4, 0})};
@@ -80,7 +80,7 @@ TEST(SavedArrays, AreReadAsTheyWereWritten) {
   EXPECT_EQ(read->shards[1].type.item_bytes(), 20U);
 }
 
-TEST(SavedArrays, WithoutChunksAreOneChunkEach) {
+TEST(SavedArrays, ArraysWithoutChunksHaveOneChunk) {
   const auto read = parse_saved_arrays(bytes_of(document_with("chunks", "")), in_folder("/run"));
   ASSERT_TRUE(read.ok()) << read.error().to_string();
   EXPECT_EQ(read->shards[0].chunks, (extents{4, 3}));
@@ -88,12 +88,12 @@ TEST(SavedArrays, WithoutChunksAreOneChunkEach) {
   EXPECT_EQ(parse_saved_arrays(bytes_of(empty), in_folder("/run"))->shards[0].chunks, (extents{1}));
 }
 
-TEST(SavedArrays, WithoutAFormatOrAChecksumAreReadable) {
+TEST(SavedArrays, FormatAndChecksumAreOptional) {
   for (const char* member : {"format", "crc32c"})
     EXPECT_TRUE(parse_saved_arrays(bytes_of(document_with(member, "")), in_folder("/run")).ok()) << member;
 }
 
-TEST(SavedArrays, ThatContradictThemselvesAreDamagedByMember) {
+TEST(SavedArrays, ContradictionsNameTheMember) {
   struct damage {
     std::string_view member, value, what;
   };
@@ -127,7 +127,7 @@ TEST(SavedArrays, ThatContradictThemselvesAreDamagedByMember) {
   }
 }
 
-TEST(SavedArrays, OfBadDocumentsAreDamaged) {
+TEST(SavedArrays, BadDocumentsAreCorrupt) {
   for (const char* document : {"", "{", "[]", "{}", R"({"penstock_manifest": "1"})",
                                R"({"penstock_manifest": 1, "kind": "arrays", "axis": 0})",
                                R"({"penstock_manifest": 1, "kind": "arrays", "axis": 0, "shards": []})",
@@ -142,7 +142,7 @@ TEST(SavedArrays, OfBadDocumentsAreDamaged) {
   }
 }
 
-TEST(SavedArrays, OfOtherVersionsAndKindsAreRefused) {
+TEST(SavedArrays, RefusesOtherVersionsAndKinds) {
   for (const auto& [from, to] : std::initializer_list<std::pair<std::string, std::string>>{
            {R"("penstock_manifest": 1)", R"("penstock_manifest": 2)"}, {R"("arrays")", R"("tables")"}}) {
     std::string document = document_with("", "");
@@ -154,7 +154,7 @@ TEST(SavedArrays, OfOtherVersionsAndKindsAreRefused) {
   EXPECT_EQ(parse_saved_arrays(bytes_of(document_with("", "")), filled).error().code(), errc::unsupported);
 }
 
-TEST(SavedArrays, NameFilesThatTheirManifestMayName) {
+TEST(SavedArrays, NameOnlyPermittedFiles) {
   const std::string remote = document_with("path", R"("http://host/a.npy")");
   EXPECT_EQ(failure_of(remote).code(), errc::unsupported) << "joined arrays are local files";
   manifest_place served = in_folder("/run");
@@ -172,7 +172,7 @@ TEST(SavedArrays, NameFilesThatTheirManifestMayName) {
   EXPECT_EQ(up->shards[0].path, "/b.npy");
 }
 
-TEST(SavedArrays, OfZarrChangeWithTheirDocument) {
+TEST(SavedArrays, ZarrArraysChangeWithTheirDocument) {
   const auto folder = std::filesystem::temp_directory_path() / ("penstock_saved_arrays_" + std::to_string(::getpid()));
   std::filesystem::create_directories(folder);
   EXPECT_EQ(metadata_of_shard(folder.string()), folder.string());

@@ -34,7 +34,7 @@ result<std::uint64_t> item_bytes_of(const json& descr) {
   if (!parsed.ok()) return error(parsed.error().code(), fmt::format("items of type {} are not readable", descr.dump()));
   const zarr_v2_type& type = *parsed;
   if (type.type.kind() == dtype_kind::object || type.type.variable_length())
-    return error(errc::unsupported, "items of variable length have no place in contiguous files");
+    return error(errc::unsupported, "contiguous files cannot have items of variable length");
   return type.type.item_bytes();
 }
 
@@ -80,12 +80,12 @@ result<scanned> scan_raw(const store& from, const std::string& key, const raw_op
   out.seen = looked->seen;
   const bool declared = rows || (how.shape && !how.shape->empty());
   if (out.size == 0 && item_bytes != 0 && !declared)
-    return error(errc::corrupt_data, "the file has no bytes, and nothing says that it has no rows");
+    return error(errc::corrupt_data, "the file is empty, and its row count is not known to be 0");
   if (how.shape) {
     out.shape = *how.shape;
   } else {
     if (out.size == byte_range::kAll)
-      return error(errc::unsupported, "the store does not say how long the file is: give its shape");
+      return error(errc::unsupported, "the store does not report the file's size: give its shape");
     extents row = how.row_shape ? *how.row_shape : extents();
     std::uint64_t row_bytes = item_bytes;
     for (const std::uint64_t length : row)
@@ -103,7 +103,7 @@ result<scanned> scan_raw(const store& from, const std::string& key, const raw_op
   }
   if (rows && *rows != out.shape[axis])
     return error(errc::corrupt_data,
-                 fmt::format("the file has {}, it is said to have {}", counted(out.shape[axis], "row"), *rows));
+                 fmt::format("the file has {}, expected {}", counted(out.shape[axis], "row"), *rows));
   PENSTOCK_ASSIGN(const std::uint64_t end, end_of(out, item_bytes));
   if (out.size != byte_range::kAll && out.size != end)
     return error(errc::corrupt_data,
@@ -269,8 +269,7 @@ result<shard_table> scan_shards(const store& from, std::vector<std::string> keys
     }
   }
   if (others.any()) {
-    return others.make(errc::invalid_argument,
-                       fmt::format("do not match '{}', {}", keys[0], describe(first, out.axis)),
+    return others.make(errc::invalid_argument, fmt::format("do not match '{}', {}", keys[0], describe(first, out.axis)),
                        keys.size());
   }
 

@@ -72,7 +72,7 @@ class GoogleVariable {
   std::optional<std::string> before_;
 };
 
-TEST(Schemes, SayWhatOpensAName) {
+TEST(Schemes, DetermineTheLibraryOfAName) {
   const GoogleVariable none(nullptr);
   const std::pair<const char*, uri_server> kNames[] = {
       {"data.zarr", uri_server::this_machine},
@@ -91,7 +91,7 @@ TEST(Schemes, SayWhatOpensAName) {
   for (const auto& [name, server] : kNames) EXPECT_EQ(server_of(name, {}), server) << name;
 }
 
-TEST(Schemes, OptionsThatTheLibraryDoesNotHaveAreForAnother) {
+TEST(Schemes, UnknownOptionsNeedAnotherLibrary) {
   EXPECT_EQ(server_of("s3://b/x", {{"anon", yes()}}), uri_server::library);
   EXPECT_EQ(server_of("s3://b/x", {{"requester_pays", yes()}}), uri_server::another);
   EXPECT_EQ(server_of("http://h/x", {{"anon", yes()}}), uri_server::another);
@@ -100,7 +100,7 @@ TEST(Schemes, OptionsThatTheLibraryDoesNotHaveAreForAnother) {
   EXPECT_EQ(server_of("gs://b/x", {{"client_kwargs", fields({{"region", text("r")}})}}), uri_server::another);
 }
 
-TEST(Schemes, CredentialsThatMustBeExchangedForTokensAreForAnother) {
+TEST(Schemes, CredentialsToExchangeForTokensNeedAnotherLibrary) {
   const GoogleVariable file("/a/key.json");
   EXPECT_EQ(server_of("gs://b/x", {}), uri_server::another_if_installed);
   EXPECT_EQ(server_of("s3://b/x", {}), uri_server::library);
@@ -111,7 +111,7 @@ TEST(Schemes, CredentialsThatMustBeExchangedForTokensAreForAnother) {
   EXPECT_EQ(server_of("gs://b/x", {{"token", unknown("Credentials")}}), uri_server::another);
 }
 
-TEST(Schemes, TheNamesOfOtherLibrariesAreTheSameOptions) {
+TEST(Schemes, AcceptOptionNamesOfOtherLibraries) {
   const auto ours = remote_options_of("s3://b/x", {{"key", text("k")}, {"secret", text("s")}, {"token", text("t")}});
   const auto theirs = remote_options_of(
       "s3://b/x",
@@ -179,7 +179,7 @@ TEST(Schemes, AnOptionCanBeSetBeforeTheUriIsKnown) {
   EXPECT_EQ(set_remote_option(made, "shape", text("7")).error().message(), "no scheme has the storage option 'shape'");
 }
 
-TEST(Schemes, UrisThatLeadIntoFilesAreSplitThere) {
+TEST(Schemes, SplitUrisThatContinueInsideFiles) {
   const auto split = [](std::string_view uri) {
     const object_uri made = split_at_object(uri);
     return made.object + " " + made.inner;
@@ -194,7 +194,7 @@ TEST(Schemes, UrisThatLeadIntoFilesAreSplitThere) {
     EXPECT_EQ(split(whole), std::string(whole) == "https://h/x.h5/" ? "https://h/x.h5 " : std::string(whole) + " ");
 }
 
-TEST(Schemes, NamesThatMayHaveSecretsAreNotForOthers) {
+TEST(Schemes, NamesWithPossibleSecretsAreNotPassedOn) {
   for (const char* const name : {"https://h/x", "s3://b/what?", "gs://b/x", "abfs://c/x", "https://h/a@b"})
     EXPECT_TRUE(names_for_others(name)) << name;
   for (const char* const name :

@@ -96,11 +96,11 @@ result<> read_common(const json& from, shard_table& out, std::string& root) {
   if (shape == nullptr || shape->as_array() == nullptr || shape->as_array()->size() > kMaxRank)
     return bad_manifest("its shape is not a list of at most 32 lengths");
   for (const json& each : *shape->as_array()) {
-    if (!each.get(number)) return bad_manifest("its shape holds something else than lengths");
+    if (!each.get(number)) return bad_manifest("its shape has an item that is not a length");
     out.shape.push_back(number);
   }
   if (axis == nullptr || !axis->get(number) || number >= std::max<std::size_t>(out.shape.size(), 1))
-    return bad_manifest("its axis");
+    return bad_manifest("its axis is invalid");
   out.axis = static_cast<std::size_t>(number);
   out.format = *format->as_string();
   out.descr = *descr;
@@ -127,7 +127,8 @@ result<> read_record(const json& from, shard_table& out) {
   std::optional<std::uint32_t> checksum;
   if (sum != nullptr) {
     std::uint64_t value = 0;
-    if (!sum->get(value) || value > std::numeric_limits<std::uint32_t>::max()) return bad_manifest("a crc32c");
+    if (!sum->get(value) || value > std::numeric_limits<std::uint32_t>::max())
+      return bad_manifest("a crc32c is invalid");
     checksum = static_cast<std::uint32_t>(value);
   }
   out.parts.push_back(std::move(each));
@@ -161,7 +162,8 @@ result<shard_table> parse_json(std::string_view text, std::string& root) {
 result<shard_table> parse_binary(std::span<const std::byte> bytes, std::string& root) {
   if (bytes.size() < kShardsMagic.size() + 4 + 8 + 4) return bad_manifest("it is cut off");
   reader tail(bytes.last(4));
-  if (crc32c(bytes.first(bytes.size() - 4)) != tail.number<std::uint32_t>()) return bad_manifest("its checksum");
+  if (crc32c(bytes.first(bytes.size() - 4)) != tail.number<std::uint32_t>())
+    return bad_manifest("its checksum is wrong");
   reader in(bytes.subspan(kShardsMagic.size(), bytes.size() - kShardsMagic.size() - 4));
   const std::string_view header = in.text(in.number<std::uint32_t>());
   if (in.failed()) return bad_manifest("it is cut off");

@@ -45,7 +45,7 @@ std::vector<std::byte> write_manifest(const shard_table& table, std::string_view
 /// Prefixes the keys, which are relative to `folder`, with it (empty: they are relative to the store).
 void move_below(std::string_view folder, shard_table& table);
 
-/// The length along `axis` must be the sum of the parts'; the number of all elements must fit into 64 bits.
+/// The length along `axis` must be the sum of the lengths of the parts; the number of all elements must fit in 64 bits.
 result<> add_lengths(shard_table& table);
 
 }  // namespace penstock::inline v0

@@ -61,8 +61,8 @@ result<sample_kind> kind_of(const dtype& type) {
     default:
       break;
   }
-  return error{errc::unsupported, fmt::format("TIFFs have no samples of {} here: use integers or floats of 8 to 64 "
-                                              "bits, complex64 or complex128",
+  return error{errc::unsupported, fmt::format("TIFFs are not written with samples of {}: use integers or floats of 8 "
+                                              "to 64 bits, complex64 or complex128",
                                               type.name())};
 }
 
@@ -117,8 +117,7 @@ result<> check_sizes(const tiff_create_options& from) {
 
 result<> check_colours(const tiff_create_options& from) {
   const std::uint64_t colours = from.photometric == 2 ? 3 : 1;
-  if (from.photometric > 3)
-    return wrong_image(fmt::format("there is no photometric interpretation {}", from.photometric));
+  if (from.photometric > 3) return wrong_image(fmt::format("unknown photometric interpretation {}", from.photometric));
   if (from.bands < colours) return wrong_image(fmt::format("RGB needs 3 bands, there are {}", from.bands));
   if (from.extra_samples.size() > from.bands - colours)
     return wrong_image(fmt::format("{} extra samples are named, {} of {} bands are extra", from.extra_samples.size(),
@@ -128,7 +127,7 @@ result<> check_colours(const tiff_create_options& from) {
     return wrong_image("a palette needs one band of uint8 or uint16");
   if (from.photometric == 3 && from.bits > 16) return wrong_image("a palette needs samples of at most 16 bits");
   if (from.photometric == 3 && from.resampling == overview_resampling::average)
-    return wrong_image("indexes of a palette have no mean: its overviews are made of the nearest pixels");
+    return wrong_image("indexes of a palette have no mean: overviews need resampling by the nearest pixel");
   return {};
 }
 
@@ -153,13 +152,13 @@ result<> add_tags(const tiff_create_options& from, tiff_new_image& to) {
     to.shared_tags.push_back(nodata_tag(*held));
   }
   if (!from.colormap.empty()) {
-    if (from.photometric != 3) return wrong_image("a colormap is of images whose photometric interpretation is 3");
+    if (from.photometric != 3) return wrong_image("a colormap needs photometric interpretation 3");
     PENSTOCK_ASSIGN(tiff_tag made, colormap_tag(from.colormap, from.bits));
     to.shared_tags.push_back(std::move(made));
   }
   if (!from.meaning.bands.empty() && from.meaning.bands.size() != from.bands)
     return wrong_image(
-        fmt::format("the meaning of {} bands is given, there are {}", from.meaning.bands.size(), from.bands));
+        fmt::format("the meaning of {} bands is given, the image has {}", from.meaning.bands.size(), from.bands));
   PENSTOCK_ASSIGN(to.tags, tags_of_meaning(from.meaning));
   to.shared_tags.insert(to.shared_tags.end(), from.shared_tags.begin(), from.shared_tags.end());
   to.tags.insert(to.tags.end(), from.tags.begin(), from.tags.end());
@@ -209,7 +208,7 @@ result<std::vector<tiff_level>> levels_of(tiff_create_options& from) {
   std::vector<tiff_level> out;
   for (std::uint64_t factor = 1; factor <= last; factor *= 2) {
     tiff_level level;
-    // Halved repeatedly, and rounded up each time, which is the same as at once.
+    // The length is halved repeatedly, and rounded up each time, which equals one division that rounds up.
     level.width = (from.width - 1) / factor + 1;
     level.height = (from.height - 1) / factor + 1;
     level.across = (level.width - 1) / from.tile_width + 1;

@@ -99,7 +99,7 @@ result<> tiff_writer::state::begin(std::shared_ptr<store> to, tiff_create_option
   uri_ = child_uri(to_->uri(), key_);
   if (key_.empty()) return wrong_image("a TIFF needs a name within its store");
   key_.pop_back();
-  if (!to_->traits().writable) return error{errc::read_only, "this store is only read"};
+  if (!to_->traits().writable) return error{errc::read_only, "this store is read-only"};
   if (!options_.context) {
     PENSTOCK_ASSIGN(options_.context, penstock::context::make());
   }
@@ -122,11 +122,11 @@ result<> tiff_writer::state::begin(std::shared_ptr<store> to, tiff_create_option
   image.cell_width = options_.tile_width;
   image.cell_height = options_.tile_height;
   if (made_.compression == tiff_compression::jpeg && image.samples == 3) {
-    if (options_.photometric != 2) return wrong_image("JPEG of three bands that share tiles is of RGB");
+    if (options_.photometric != 2) return wrong_image("JPEG of three bands that share tiles must be RGB");
     options_.photometric = kYCbCr;
   }
   if (made_.compression == tiff_compression::jpeg && options_.photometric == 3)
-    return wrong_image("JPEG, which changes values, is not for palettes");
+    return wrong_image("JPEG changes values, so it cannot store palette indexes");
   image.photometric = options_.photometric;
   PENSTOCK_ASSIGN(shop_->image, tiff_tile_form::make(image, made_.encoding, options_.level));
   if (options_.mask) {
@@ -157,7 +157,7 @@ result<> tiff_writer::state::begin(std::shared_ptr<store> to, tiff_create_option
 }
 
 result<> tiff_writer::state::usable() const {
-  if (failed_) return failed_->clone().note("an earlier write failed, and with it the file");
+  if (failed_) return failed_->clone().note("an earlier write failed, so the file cannot be completed");
   if (closed_) return wrong_image("this TIFF is closed");
   return {};
 }
@@ -177,16 +177,15 @@ result<> tiff_writer::state::check_write(std::uint64_t first_band, std::uint64_t
                              first_band + bands, first_row, first_row + rows, options_.bands, options_.height)};
   if (!options_.planar && bands != options_.bands)
     return wrong_image(
-        fmt::format("the bands share tiles: all {} are written at once, {} are given (interleave by band "
-                    "would let them come alone)",
+        fmt::format("the bands share tiles: all {} must be written together, {} are given (bands interleaved by band "
+                    "can be written one by one)",
                     options_.bands, bands));
   if (options_.mask && bands != options_.bands)
     return wrong_image(
-        fmt::format("the bands share a mask: all {} are written at once, {} are given", options_.bands, bands));
+        fmt::format("the bands share a mask: all {} must be written together, {} are given", options_.bands, bands));
   const std::uint64_t end = first_row + rows, tile = options_.tile_height;
   if (first_row % tile != 0 || (end % tile != 0 && end != options_.height))
-    return wrong_image(
-        fmt::format("rows [{}, {}) are not whole rows of tiles, which have {} rows each", first_row, end, tile));
+    return wrong_image(fmt::format("rows [{}, {}) are not whole rows of tiles of {} rows each", first_row, end, tile));
   for (std::uint64_t band = first_band; band < first_band + bands; ++band) {
     const tiff_pyramid& plane = planes_[options_.planar ? band : 0];
     for (std::uint64_t row = first_row / tile; row * tile < end; ++row) {
@@ -202,7 +201,7 @@ result<> tiff_writer::state::check_write(std::uint64_t first_band, std::uint64_t
 
 result<> tiff_writer::state::check_mask(const tensor_view& values, const tensor_view* mask) const {
   if (mask == nullptr) return {};
-  if (!options_.mask) return wrong_image("this TIFF was begun without a mask");
+  if (!options_.mask) return wrong_image("this TIFF was created without a mask");
   if (mask->space != memory_space::host || !(mask->type == shop_->mask->type) ||
       mask->extents != extents{values.extents[1], values.extents[2]} ||
       mask->strides != c_order_strides(mask->extents, 1))
@@ -354,7 +353,7 @@ result<> tiff_writer::state::put_together() {
 
 result<> tiff_writer::state::close() {
   const std::lock_guard lock(mutex_);
-  if (failed_) return note(failed_->clone().note("an earlier write failed, and with it the file"));
+  if (failed_) return note(failed_->clone().note("an earlier write failed, so the file cannot be completed"));
   if (closed_) return {};
   auto finished = finish();
   if (!finished.ok()) {

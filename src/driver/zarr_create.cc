@@ -106,7 +106,8 @@ json sharding(const extents& chunks, json::array_t codecs, bool index_first) {
 
 result<> set_v2_codecs(const create_options& options, zarr_metadata& out) {
   if (has_long_doubles(out.type))
-    return error(errc::unsupported, "long doubles are read from Zarr v2, and not written: few other readers have them");
+    return error(errc::unsupported,
+                 "long doubles are read from Zarr v2, and not written: few other readers support them");
   json given = json::object_t{};
   if (!options.codecs_json.empty() && options.codecs_json != "auto" && options.codecs_json != "\"auto\"") {
     PENSTOCK_ASSIGN(given, parse_option(options.codecs_json, "codecs"));
@@ -449,7 +450,7 @@ result<group> create_group(const group& parent, const create_group_options& opti
 
 result<> erase(const group& parent, std::string_view path) {
   const std::string within = prefix_of(path);
-  if (within.empty()) return wrong("a group does not erase itself: name a node in it");
+  if (within.empty()) return wrong("a group cannot erase itself: name a node in it");
   const std::string prefix = parent.state().prefix + within;
   const std::shared_ptr<store> in = store_of(parent);
   const auto note = [&] { return fmt::format("erasing '{}'", child_uri(in->uri(), prefix)); };

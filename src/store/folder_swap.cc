@@ -128,7 +128,7 @@ class keeper {
  private:
   static error in_the_way(const std::string& at) {
     return {errc::invalid_argument,
-            fmt::format("'{}' is not part of what is overwritten, and its name is needed: move it", at)};
+            fmt::format("'{}' is not part of the overwritten node, and the new node needs its name: move it", at)};
   }
 
   result<> finds_any(int folder, const std::string& path, bool& any) {

@@ -65,7 +65,7 @@ class Group(_core.Group):
     def _check_format(self) -> None:
         """Refuse writes to nodes that are shown as groups but are not groups in storage: HDF5, references."""
         if not self.format.startswith("zarr"):
-            message = f"the group '{self.uri}' has format {self.format}, which is only read"
+            message = f"the group '{self.uri}' has format {self.format}, which is read-only"
             raise ReadOnlyError(message)
 
     @property

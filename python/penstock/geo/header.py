@@ -147,7 +147,7 @@ class TiffHeader:
 
     @attrs.setter
     def attrs(self, attributes: Mapping[str, Any]) -> None:
-        raise ReadOnlyError("TIFFs are only read", f"array '{self.uri}'")
+        raise ReadOnlyError("TIFFs are read-only", f"array '{self.uri}'")
 
     @property
     def _bands(self) -> list[int]:

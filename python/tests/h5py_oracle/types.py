@@ -143,7 +143,7 @@ def _compound(tid: Any, h5t: Any) -> StoredType:
         except UnsupportedError as error:
             raise type(error)(f"{error.message} (member '{name}' of a compound)") from None
         if stored.bits is not None or stored.variable:
-            why = "is a reference, of variable length or has bits to spare"
+            why = "is a reference, of variable length or has unused bits"
             raise _refuse(f"a compound whose member '{name}' {why}")
         one = stored.numpy.itemsize
         count = math.prod(stored.shape)
@@ -198,7 +198,7 @@ def stored_type(tid: Any) -> StoredType:
             return StoredType(f"{half.dtype[0]}c{tid.get_size()}")
         if half.dtype == "<f16" and half.bits is None:
             return StoredType([["r", "<f16"], ["i", "<f16"]])
-        raise _refuse("complex numbers of other halves than float32, float64 and little-endian long doubles")
+        raise _refuse("complex numbers whose parts are not float32, float64 or little-endian long doubles")
     if kind == h5t.STRING:
         if tid.is_variable_str():
             return StoredType("|O", variable=True)

@@ -335,7 +335,7 @@ TEST(ShardWriter, ATiffMayHaveAMaskAndOptionsOfItsOwn) {
   shard_values given{tensor_view::contiguous(values.data(), byte, {1, 20, 20}), {}};
   given.mask = tensor_view::contiguous(valid.data(), byte, {20, 20});
   create_options how;
-  EXPECT_EQ(writer->write(given, how).error().code(), errc::invalid_argument);  // begun without a mask
+  EXPECT_EQ(writer->write(given, how).error().code(), errc::invalid_argument);  // created without a mask
   auto tiff = std::make_shared<tiff_create_options>();
   tiff->mask = true;
   how.tiff = tiff;

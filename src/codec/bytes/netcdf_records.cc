@@ -29,7 +29,7 @@ class records_codec final : public byte_codec {
     return saturating_mul(decoded_bytes / bytes_ + 1, step_);
   }
   result<std::uint64_t> encode(std::span<const std::byte>, std::span<std::byte>, worker_scratch&) const override {
-    return error(errc::unsupported, fmt::format("codec '{}' is only read", kName));
+    return error(errc::unsupported, fmt::format("codec '{}' can only decode", kName));
   }
 
   result<std::span<const std::byte>> decode(std::span<const std::byte> encoded, std::span<std::byte> out,

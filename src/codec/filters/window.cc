@@ -35,7 +35,7 @@ class window_codec final : public byte_codec {
   }
   std::uint64_t max_encoded_bytes(std::uint64_t) const override { return chunk_; }
   result<std::uint64_t> encode(std::span<const std::byte>, std::span<std::byte>, worker_scratch&) const override {
-    return error(errc::unsupported, fmt::format("codec '{}' is only read", kName));
+    return error(errc::unsupported, fmt::format("codec '{}' can only decode", kName));
   }
 
   result<std::span<const std::byte>> decode(std::span<const std::byte> encoded, std::span<std::byte> out,

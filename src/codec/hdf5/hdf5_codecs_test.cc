@@ -205,7 +205,7 @@ TEST(Hdf5Codecs, AreOnlyRead) {
   bytes room(100);
   auto made = codec("hdf5.lzf", "{}")->encode(of({1, 2}), room, scratch);
   ASSERT_FALSE(made.ok());
-  EXPECT_EQ(made.error().to_string(), "unsupported: codec 'hdf5.lzf' is only read");
+  EXPECT_EQ(made.error().to_string(), "unsupported: codec 'hdf5.lzf' can only decode");
 }
 
 }  // namespace

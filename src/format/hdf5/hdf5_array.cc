@@ -20,12 +20,12 @@ constexpr std::size_t kMostChains = 1000;
 /// If a dataset has at most this many chunks, its whole index is read with its header. It then needs no round trip of
 /// its own, and many datasets share one.
 constexpr std::uint64_t kMostListed = 4096;
-/// For datasets whose chunks are found by need: the chains for all masks are made in advance.
+/// For datasets whose chunks are found when needed: the chains for all masks are created in advance.
 constexpr std::size_t kMostMaskedFilters = 4;
 /// The largest element for files that are shorter than that, and for datasets without values. (A damaged type may have
 /// up to 4 GiB, and a fill value is as long as an element.)
 constexpr std::uint64_t kMostUnstoredBytes = std::uint64_t{1} << 20;
-/// Values in other files are cut into about so many cells at most: their sizes are only what this file says of them.
+/// Values in other files are divided into at most about this many cells: their sizes are known only from this file.
 constexpr std::uint64_t kMostExternalCells = std::uint64_t{1} << 16;
 
 json list_json(const std::vector<std::uint64_t>& numbers) {
@@ -228,7 +228,7 @@ class array_reader {
     PENSTOCK_TRY(check_hdf5_reference(element_.elsewhere, type, file_.offset_bytes()));
     const bool utf8 = element_.elsewhere != outside::text || type.utf8;
     out_.variable = hdf5_array::variable_elements{element_.elsewhere, type.bytes, utf8, element_.items};
-    // One reference of an array is at no fixed place in an element: members are taken out by a codec then.
+    // One reference of an array has no fixed position in an element, so a codec extracts members.
     const bool is_array = !element_.shape.empty();
     const auto stored = is_array ? type.bytes : static_cast<std::uint32_t>(element_bytes_);
     out_.variable->stored_bytes = stored;
@@ -449,7 +449,7 @@ class array_reader {
     return std::max(kBlockBytes, bytes / kMostExternalCells);
   }
 
-  // 0: as contiguous values of a fixed size are cut. Elements in heaps are many times as long as their references.
+  // 0: cut like contiguous values of a fixed size. Elements in heaps are many times as long as their references.
   std::uint64_t block_bytes(const extents& whole, std::uint32_t item) const {
     constexpr std::uint64_t kReferenceBytes = std::uint64_t{16} << 10, kMostBlocks = std::uint64_t{1} << 16;
     std::uint64_t all = item;

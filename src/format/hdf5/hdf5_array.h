@@ -97,7 +97,7 @@ struct hdf5_array {
 enum class hdf5_chunk_listing : std::uint8_t {
   whole,
   by_need,      ///< an index, if there are many chunks
-  by_need_most  ///< also an index for few chunks, if reading the list would need a fetch
+  by_need_most  ///< also an index for few chunks, if reading the list needs a fetch
 };
 
 /// Reads everything that an array needs from the dataset at a place.

@@ -25,11 +25,10 @@ result<hdf5_chunk_grid> hdf5_chunk_grid::make(const hdf5_shape& shape, const hdf
     made.grid_[d] = ceil_div(shape.extents[d], layout.chunk[d]);
     made.most_[d] = shape.most[d] == byte_range::kAll ? byte_range::kAll : ceil_div(shape.most[d], layout.chunk[d]);
     made.strides_[d] = made.cells_;
-    if (!checked_mul(made.cells_, made.grid_[d], made.cells_))
-      return hdf5_unknown("a dataset of more chunks than 64 bits count");
+    if (!checked_mul(made.cells_, made.grid_[d], made.cells_)) return hdf5_unknown("a dataset of 2^64 chunks or more");
     if (!checked_mul(made.chunk_bytes_, layout.chunk[d], made.chunk_bytes_) ||
         made.chunk_bytes_ > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-      return hdf5_damaged("chunks of more bytes than 63 bits count");
+      return hdf5_damaged("chunks of 2^63 bytes or more");
     }
   }
   if (!numbered) return made;

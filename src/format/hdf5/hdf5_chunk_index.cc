@@ -390,7 +390,7 @@ class extensible_array_index final : public array_index {
                   array_.elements_of(block->u), number, hint, out);
     }
     const std::uint64_t page = block->element >> array_.page_bits, bit = block->which * pages + page;
-    if (bit / 8 >= bitmap.size()) return hdf5_damaged("an extensible array's page that no super block knows");
+    if (bit / 8 >= bitmap.size()) return hdf5_damaged("an extensible array's page that no super block lists");
     if (!hdf5_fixed_array::is_written(bitmap, bit)) return hdf5_lookup::absent;
     const std::uint64_t at = address + array_.data_block_bytes(block->u) + page * array_.page_bytes();
     PENSTOCK_ASSIGN(const auto stored, among.find(name_of(kind::page, at), at, array_.page_bytes()));

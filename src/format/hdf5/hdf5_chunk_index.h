@@ -13,7 +13,7 @@
 
 namespace penstock::inline v0 {
 
-/// The result of a search for a chunk. waits: a node of the index has to be read first.
+/// The result of a search for a chunk. waits: a node of the index must be read first.
 enum class hdf5_lookup : std::uint8_t { present, absent, waits };
 
 /// The place where the last search ended: the next chunk is usually next to it. Valid for searches among the same
@@ -68,7 +68,7 @@ class hdf5_chunk_index {
   }
   static kind kind_of(std::uint64_t name) noexcept { return static_cast<kind>(name >> kAddressBits); }
 
-  /// \param node  Its name; 0: the node where searches begin.
+  /// \param node  Its name; 0: the node where every search begins.
   /// \returns The number of bytes to cache.
   virtual result<std::size_t> check(std::uint64_t node, std::span<const std::byte> bytes) const = 0;
 

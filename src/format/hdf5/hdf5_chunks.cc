@@ -75,7 +75,7 @@ void hdf5_chunk_columns::reserve(std::size_t more) {
 }
 
 result<hdf5_chunks> hdf5_chunk_columns::take() {
-  if (outside_) return hdf5_damaged("a chunk lies at an address beyond 64 bits");
+  if (outside_) return hdf5_damaged("the address of a chunk exceeds 64 bits");
   std::vector<std::uint64_t>& cells = made_.cells;
   if (!std::is_sorted(cells.begin(), cells.end())) {
     std::vector<std::size_t> order(cells.size());

@@ -106,7 +106,7 @@ result<hdf5_dataspace> parse_hdf5_dataspace(const hdf5_file& file, std::span<con
   }
   if (!cursor.ok()) return hdf5_damaged("a dataspace is cut off");
   for (std::size_t d = 0; d < out.extents.size(); ++d) {
-    if (out.extents[d] > out.most[d]) return hdf5_damaged(fmt::format("dimension {} is longer than it may be", d));
+    if (out.extents[d] > out.most[d]) return hdf5_damaged(fmt::format("dimension {} exceeds its limit", d));
   }
   return space;
 }

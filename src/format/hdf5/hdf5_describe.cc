@@ -146,7 +146,7 @@ class describer {
   void follow(const named_object& from, const hdf5_link& link, std::vector<named_object>& next) {
     std::string path = (from.path == "/" ? "" : from.path) + "/" + link.name;
     auto counted = file_.spend(path.size());
-    if (!counted.ok()) failed_ = "more objects than the file has room for";
+    if (!counted.ok()) failed_ = "more objects than the file can contain";
     if (path.size() > kMostPathBytes) failed_ = fmt::format("a path of more than {} bytes", kMostPathBytes);
     if (failed_.empty()) next.push_back({std::move(path), link.object});
   }

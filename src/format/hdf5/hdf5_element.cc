@@ -213,7 +213,7 @@ class compound_reader {
       return error(made.error().code(), fmt::format("{} (member '{}' of a compound)", made.error().message(), name));
     if (!made->bits.is_null() || made->is_elsewhere())
       return refuse(
-          fmt::format("a compound whose member '{}' is a reference, of variable length or has bits to spare", name));
+          fmt::format("a compound whose member '{}' is a reference, of variable length or has unused bits", name));
     if (member.offset < at_) return hdf5_damaged(fmt::format("member '{}' of a compound overlaps another", name));
     PENSTOCK_TRY(add_texts(member.offset, *made, name));
     gap(member.offset);
@@ -389,7 +389,7 @@ result<hdf5_element> hdf5_element_of(const hdf5_type& type) {
       std::string name = complex_of(half, type.bytes);
       if (!name.empty()) return plain(std::move(name), type.bytes);
       if (half.dtype != json("<f16") || !half.bits.is_null())
-        return refuse("complex numbers of other halves than float32, float64 and little-endian long doubles");
+        return refuse("complex numbers whose parts are not float32, float64 or little-endian long doubles");
       // As the compound that older files have.
       hdf5_element out;
       out.dtype = json(json::array_t{json(json::array_t{"r", "<f16"}), json(json::array_t{"i", "<f16"})});

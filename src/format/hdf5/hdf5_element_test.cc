@@ -81,7 +81,7 @@ TEST(Hdf5Element, NumbersOfOtherWidthsBecomeTheNextWiderOnes) {
             "HDF5 elements of integers of 128 bits in 16 bytes are not readable");
 }
 
-TEST(Hdf5Element, CompoundsHaveTheirMembersByOffsetAndGapsWithoutANumber) {
+TEST(Hdf5Element, CompoundMembersAreSortedWithUnnamedGaps) {
   const auto made = hdf5_element_of(compound(16, {{"b", 8, integer(4)}, {"a", 2, integer(2)}}));
   ASSERT_TRUE(made.ok()) << made.error().message();
   EXPECT_EQ(made->dtype.dump(), R"([["","|V2"],["a","<i2"],["","|V4"],["b","<i4"],["","|V4"]])");

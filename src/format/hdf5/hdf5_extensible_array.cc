@@ -16,7 +16,7 @@ result<hdf5_extensible_array> hdf5_extensible_array::read(hdf5_file& file, std::
   PENSTOCK_ASSIGN(const auto header, file.checked(address, bytes, "an extensible array's header"));
   hdf5_cursor cursor(header);
   if (!cursor.is("EAHD") || cursor.number(1) != 0)
-    return hdf5_damaged(fmt::format("no extensible array stands at address {}", address));
+    return hdf5_damaged(fmt::format("no extensible array is at address {}", address));
   hdf5_extensible_array made;
   made.address = address;
   made.client = cursor.number(1);
@@ -31,7 +31,7 @@ result<hdf5_extensible_array> hdf5_extensible_array::read(hdf5_file& file, std::
   const bool sound = most_bits <= 64 && made.page_bits <= 62 && std::has_single_bit(made.block_elements) &&
                      std::has_single_bit(made.pointers) && made.pointers > 1 &&
                      most_bits >= static_cast<unsigned>(std::countr_zero(made.block_elements));
-  if (!sound) return hdf5_damaged("an extensible array of impossible measures");
+  if (!sound) return hdf5_damaged("an extensible array of impossible sizes");
   made.super_blocks = 1 + most_bits - static_cast<unsigned>(std::countr_zero(made.block_elements));
   made.direct = std::min<std::uint64_t>(2 * static_cast<unsigned>(std::countr_zero(made.pointers)), made.super_blocks);
   made.prefix_bytes = 6 + file.offset_bytes();
@@ -122,7 +122,7 @@ class lister {
     }
     for (std::uint64_t i = 0; i < pages; ++i) {
       const std::uint64_t bit = which * pages + i;
-      if (bit / 8 >= bitmap.size()) return hdf5_damaged("an extensible array's page that no super block knows");
+      if (bit / 8 >= bitmap.size()) return hdf5_damaged("an extensible array's page that no super block lists");
       if (!hdf5_fixed_array::is_written(bitmap, bit)) continue;
       const auto stored =
           file_.checked(at + bytes + i * array_.page_bytes(), array_.page_bytes(), "an extensible array's page");

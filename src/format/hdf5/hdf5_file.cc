@@ -20,7 +20,7 @@ constexpr std::uint64_t kFirstUserBlock = 512, kLastUserBlock = std::uint64_t{1}
 
 result<> check(std::span<const std::byte> covered, std::uint64_t stored, hdf5_checksums sums, std::string_view what) {
   if (sums == hdf5_checksums::ignored || lookup3(covered, 0) == stored) return {};
-  return hdf5_damaged(fmt::format("{} has another checksum", what));
+  return hdf5_damaged(fmt::format("{} has a wrong checksum", what));
 }
 
 }  // namespace
@@ -87,7 +87,7 @@ result<> hdf5_file::read_superblock(std::uint64_t signature) {
     const std::uint64_t stored_base = cursor.number(offset_bytes_);
     cursor.skip(offset_bytes_);  // free space
     set_end(cursor.number(offset_bytes_), stored_base);
-    if (!undefined(cursor.number(offset_bytes_))) return hdf5_unknown("a file made of several");
+    if (!undefined(cursor.number(offset_bytes_))) return hdf5_unknown("a file that consists of several files");
     cursor.skip(offset_bytes_);  // the root's name
     root_ = cursor.number(offset_bytes_);
     if (!cursor.ok()) return hdf5_damaged("the superblock is cut off");
@@ -135,7 +135,7 @@ void hdf5_file::expect(std::uint64_t address, std::uint64_t length) {
 }
 
 result<> hdf5_file::spend(std::uint64_t bytes) {
-  if (bytes > budget_) return hdf5_damaged("its structures lead in circles");
+  if (bytes > budget_) return hdf5_damaged("its structures form a loop");
   budget_ -= bytes;
   return {};
 }

@@ -16,7 +16,7 @@ result<hdf5_fixed_array> hdf5_fixed_array::read(hdf5_file& file, std::uint64_t a
   PENSTOCK_ASSIGN(const auto header, file.checked(address, header_bytes, "a fixed array's header"));
   hdf5_cursor cursor(header);
   if (!cursor.is("FAHD") || cursor.number(1) != 0)
-    return hdf5_damaged(fmt::format("no fixed array stands at address {}", address));
+    return hdf5_damaged(fmt::format("no fixed array is at address {}", address));
   hdf5_fixed_array made;
   made.address = address;
   made.client = cursor.number(1);
@@ -48,7 +48,7 @@ result<> hdf5_fixed_array::check_block(std::span<const std::byte> stored) const 
       cursor.number(element.offset_bytes) == address) {
     return {};
   }
-  return hdf5_damaged(fmt::format("no data block of this fixed array stands at address {}", block));
+  return hdf5_damaged(fmt::format("no data block of this fixed array is at address {}", block));
 }
 
 std::uint64_t hdf5_fixed_array::elements_of(std::uint64_t i) const noexcept {

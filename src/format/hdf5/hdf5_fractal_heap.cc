@@ -82,7 +82,7 @@ result<hdf5_fractal_heap::block> hdf5_fractal_heap::find(std::uint64_t offset) {
   const std::uint64_t prefix = 5 + O + offset_width_;
   const std::uint64_t direct_rows = log2_of(largest_direct_) - log2_of(first_block_) + 2;
   for (unsigned level = 0; rows != 0; ++level) {
-    if (level > 64) return hdf5_damaged("a fractal heap deeper than any");
+    if (level > 64) return hdf5_damaged("a fractal heap of more than 64 levels");
     if (file_->undefined(at.address)) return hdf5_damaged("a fractal heap has no block for an object");
     // With filters, entries for direct blocks have their stored size and their mask.
     const std::uint64_t entry = !filtered_ ? O : O + file_->length_bytes() + kMaskBytes;

@@ -71,7 +71,8 @@ class mapping_parser {
                                  std::string hdf5_mapping::* which) {
     if (is_shared) {
       const std::uint64_t number = cursor_.number(file_.length_bytes());
-      if (!cursor_.ok() || number >= earlier.size()) return hdf5_damaged("a mapping shares a name of no other mapping");
+      if (!cursor_.ok() || number >= earlier.size())
+        return hdf5_damaged("a mapping refers to the name of a mapping that does not exist");
       const std::string& name = earlier[static_cast<std::size_t>(number)].*which;
       PENSTOCK_TRY(file_.spend(name.size()));
       return name;
@@ -171,7 +172,7 @@ result<std::vector<hdf5_mapping>> read_hdf5_mappings(hdf5_file& file, const hdf5
   const auto covered = object.first(object.size() - kHdf5ChecksumBytes);
   hdf5_cursor stored(object.last(kHdf5ChecksumBytes));
   if (file.checksums() == hdf5_checksums::verified && lookup3(covered, 0) != stored.number(kHdf5ChecksumBytes))
-    return hdf5_damaged("the mappings of a virtual dataset have another checksum");
+    return hdf5_damaged("the mappings of a virtual dataset have a wrong checksum");
   return mapping_parser(file, covered).parse();
 }
 

@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint64_t kMostHeaderBytes = std::uint64_t{64} << 20;
 constexpr std::size_t kMostBlocks = 4096, kMostMessages = std::size_t{1} << 17;
 constexpr unsigned kSharedFlag = 2, kMustBeKnownFlag = 0x80;
-/// Of the types up to the last one, one occurs only in the library's tests.
+/// Of the types up to kLastKnownType, kBogusType occurs only in tests of libhdf5.
 constexpr std::uint16_t kLastKnownType = 0x18, kBogusType = 0x9;
 
 struct block_place {
@@ -56,7 +56,7 @@ class object_reader {
     constexpr std::uint64_t kPrefix = 16;
     PENSTOCK_ASSIGN(const auto prefix, file_.at(address, kPrefix));
     hdf5_cursor cursor(prefix);
-    if (cursor.number(1) != 1) return hdf5_damaged(fmt::format("no object header stands at address {}", address));
+    if (cursor.number(1) != 1) return hdf5_damaged(fmt::format("no object header is at address {}", address));
     cursor.skip(7);  // reserved, number of messages, references
     const std::uint64_t length = cursor.number(4);
     PENSTOCK_TRY(count(length));
@@ -111,23 +111,23 @@ class object_reader {
     if (!from.ok()) return hdf5_damaged(fmt::format("a message of type {} exceeds its object header", type));
     if (type == 0) return {};
     if ((type > kLastKnownType || type == kBogusType) && (flags & kMustBeKnownFlag) != 0)
-      return hdf5_unknown(fmt::format("an object with a message of type {}, which readers must know", type));
+      return hdf5_unknown(fmt::format("an object with a message of type {}, which readers must support", type));
     if (type != hdf5_message::continuation) {
-      if (out_.size() == kMostMessages) return hdf5_damaged("an object header of more messages than any has");
+      if (out_.size() == kMostMessages) return hdf5_damaged("an object header has too many messages");
       out_.push_back({type, (flags & kSharedFlag) != 0, {body.begin(), body.end()}, order, ordered_});
       return {};
     }
     hdf5_cursor cursor(body);
     const block_place next{cursor.number(file_.offset_bytes()), cursor.number(file_.length_bytes())};
     if (!cursor.ok()) return hdf5_damaged("an object header's continuation is cut off");
-    if (more_.size() == kMostBlocks) return hdf5_damaged("an object header has more continuations than any file has");
+    if (more_.size() == kMostBlocks) return hdf5_damaged("an object header has too many continuations");
     PENSTOCK_TRY(count(next.length));
     more_.push_back(next);
     return {};
   }
 
   result<> count(std::uint64_t length) {
-    if (length > kMostHeaderBytes - bytes_) return hdf5_damaged("an object header is longer than any");
+    if (length > kMostHeaderBytes - bytes_) return hdf5_damaged("an object header is too long");
     bytes_ += length;
     return {};
   }

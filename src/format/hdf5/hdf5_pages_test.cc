@@ -137,7 +137,7 @@ TEST(Hdf5Rounds, FetchesEverythingOfALevelAtOnce) {
   EXPECT_EQ(ranges_seen, 11U);
 }
 
-TEST(Hdf5Rounds, EndWhereAFetchAddsNothing) {
+TEST(Hdf5Rounds, EndWhenAFetchAddsNothing) {
   hdf5_pages pages(100, 64);
   const auto made = parse_hdf5_in_rounds(
       pages, {}, [&] { return pages.read(0, 10); }, [](std::span<const byte_range>) { return result<>(); });

@@ -51,7 +51,7 @@ result<std::vector<std::byte>> read_hdf5_shared(hdf5_file& file, std::uint16_t t
     return heap.object(id);
   }
   if (how != kCommitted && how != kInHeader)
-    return hdf5_unknown(fmt::format("a message that is shared in way {}", how));
+    return hdf5_unknown(fmt::format("a shared message of unknown kind {}", how));
   const std::uint64_t address = cursor.number(file.offset_bytes());
   if (!cursor.ok()) return hdf5_damaged("a shared message is cut off");
   PENSTOCK_ASSIGN(auto header, read_hdf5_object(file, address));

@@ -195,7 +195,7 @@ class type_parser {
   static result<std::uint64_t> bytes_of(const hdf5_type& array) {
     std::uint64_t bytes = array.base[0].bytes;
     for (const std::uint64_t each : array.extents)
-      if (!checked_mul(bytes, each, bytes)) return hdf5_damaged("an array of more bytes than 64 bits count");
+      if (!checked_mul(bytes, each, bytes)) return hdf5_damaged("an array of 2^64 bytes or more");
     return bytes;
   }
 

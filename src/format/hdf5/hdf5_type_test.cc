@@ -86,7 +86,7 @@ TEST(Hdf5Type, EveryMessageThatIsCutOffIsRefused) {
   }
 }
 
-TEST(Hdf5Text, ReplacesWhatIsNotUtf8) {
+TEST(Hdf5Text, ReplacesBytesThatAreNotUtf8) {
   const std::string replaced = "\xEF\xBF\xBD";
   EXPECT_EQ(hdf5_text("gr\xC3\xBCn"), "gr\xC3\xBCn");
   EXPECT_EQ(hdf5_text("a\xFF"

@@ -20,9 +20,9 @@ namespace penstock::inline v0 {
 ///
 /// A list of one element is that element, as in netCDF. Complex numbers are [real, imaginary], structures are lists,
 /// enumerations and NumPy's times are their numbers, {FALSE: 0, TRUE: 1} is a boolean. Text and bytes are UTF-8 in
-/// which U+FFFD replaces invalid bytes. An empty dataspace of text is "", of other types null. References are the texts
-/// that elements of datasets are: paths, and paths with regions.
-/// \param find  Of the targets of references; null: these are `<HDF5 object reference>` and the like.
+/// U+FFFD replaces invalid bytes. An empty dataspace of text is "", of other types null. References are text, as in
+/// elements of datasets: paths, and paths with regions.
+/// \param find  Finds the targets of references; null: they are texts such as `<HDF5 object reference>`.
 /// \error corrupt_data  A value does not exist in its heap. \error unsupported  An unsupported type, by name.
 result<json> hdf5_attribute_json(hdf5_file& file, hdf5_global_heap& heap, const hdf5_attribute& from,
                                  const hdf5_path_finder* find = nullptr);

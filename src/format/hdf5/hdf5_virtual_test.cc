@@ -61,7 +61,7 @@ TEST(Hdf5Virtual, OtherShapesArePairedRowByRow) {
   EXPECT_EQ((*made)[1].runs[1], (std::vector<hdf5_run>{{1, 7, 3}}));
 }
 
-TEST(Hdf5Virtual, ElementsOfSeveralBoxesComeRowByRow) {
+TEST(Hdf5Virtual, OrdersElementsOfSeveralBoxesByRow) {
   // Two adjacent boxes: their rows alternate, whatever the order of the list.
   const auto boxes = listed(hdf5_selection::kind::boxes, 2, {0, 3, 1, 4, 0, 0, 1, 0});
   const auto made = match_hdf5_selections(regular({box(0, 6)}), shape{6}, boxes, shape{2, 5});
@@ -71,7 +71,7 @@ TEST(Hdf5Virtual, ElementsOfSeveralBoxesComeRowByRow) {
   EXPECT_EQ(origins, (std::vector<shape>{{0, 0}, {0, 3}, {1, 0}, {1, 3}}));
 }
 
-TEST(Hdf5Virtual, RefusesSelectionsThatDoNotGoTogether) {
+TEST(Hdf5Virtual, RefusesSelectionsThatDoNotMatch) {
   const auto code = [](const auto& made) { return made.ok() ? errc::internal : made.error().code(); };
   EXPECT_EQ(code(match_hdf5_selections(regular({box(0, 3)}), shape{3}, regular({box(0, 4)}), shape{4})),
             errc::corrupt_data);

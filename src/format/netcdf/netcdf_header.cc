@@ -151,7 +151,7 @@ class header_parser {
       for (const std::uint32_t dimension : each.dimensions) {
         const netcdf_dimension& along = out.dimensions[dimension];
         if (!along.is_record && !checked_mul(each.bytes, along.length, each.bytes))
-          return damaged(fmt::format("variable '{}' has more bytes than 64 bits count", each.name));
+          return damaged(fmt::format("variable '{}' has 2^64 bytes or more", each.name));
       }
       out.variables.push_back(std::move(each));
     }
@@ -170,7 +170,7 @@ class header_parser {
       out.record_bytes = saturating_add(out.record_bytes, rounded);
     }
     if (parts == 1) out.record_bytes = only;
-    if (out.record_bytes == ~std::uint64_t{0}) return damaged("a record has more bytes than 64 bits count");
+    if (out.record_bytes == ~std::uint64_t{0}) return damaged("a record has 2^64 bytes or more");
     if (out.streamed) out.records = out.record_bytes == 0 ? 0 : (file_bytes_ - begin) / out.record_bytes;
     if (saturating_mul(out.records, out.record_bytes) == ~std::uint64_t{0})
       return damaged(fmt::format("{} records of {} bytes", out.records, out.record_bytes));

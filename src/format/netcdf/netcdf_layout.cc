@@ -14,7 +14,7 @@ namespace penstock::inline v0 {
 namespace {
 
 constexpr std::uint64_t kMostBytes = std::numeric_limits<std::int64_t>::max();
-/// Longer records are read one by one: the bytes between a variable's parts are too many to read as well.
+/// Longer records are read one by one: too many bytes between a variable's parts would also be read.
 constexpr std::uint64_t kLongRecord = std::uint64_t{64} << 10;
 /// The most cells of a file for each of its bytes, whatever its header states: cells need memory.
 constexpr std::uint64_t kFileBytesPerCell = 4096, kLeastCells = 64;
