@@ -61,7 +61,7 @@ class python_codec final : public byte_codec {
       if (bytes <= out.size()) return out.first(static_cast<std::size_t>(bytes));
       scratch.out_of_room = true;
       return error{errc::corrupt_data, "codec '" + name_ + "' decodes to " + std::to_string(bytes) +
-                                           " bytes, room is for " + std::to_string(out.size())};
+                                           " bytes, the output has room for " + std::to_string(out.size())};
     });
   }
 
@@ -75,7 +75,8 @@ class python_codec final : public byte_codec {
     PENSTOCK_ASSIGN(const auto made, encode_with(decoded, [&](std::uint64_t bytes) -> result<std::span<std::byte>> {
                       if (bytes <= out.size()) return out.first(static_cast<std::size_t>(bytes));
                       return error{errc::invalid_argument, "codec '" + name_ + "' encodes to " + std::to_string(bytes) +
-                                                               " bytes, room is for " + std::to_string(out.size())};
+                                                               " bytes, the output has room for " +
+                                                               std::to_string(out.size())};
                     }));
     return made.size();
   }

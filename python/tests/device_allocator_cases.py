@@ -100,7 +100,7 @@ def test_a_peer_without_free_memory_is_an_error(cuda: FakeCuda, tmp_path: Path) 
 
     peer = Empty()
     array = ps.open(store(tmp_path), context=ps.Context(device_allocator=peer))
-    with pytest.raises(ps.ResourceExhaustedError, match="the allocator gave no memory"):
+    with pytest.raises(ps.ResourceExhaustedError, match="the allocator returned no memory"):
         array.read(device="cuda")
     peer.given = None
     with pytest.raises((MemoryError, ps.Error), match="nothing left"):

@@ -354,7 +354,7 @@ def test_clear_restores_the_engine_after_a_failed_driver_call(cuda: FakeCuda, ar
         cuda.fail("cuMemcpyHtoDAsync", 700)
         with pytest.raises(ps.Error, match="cuMemcpyHtoDAsync"):
             mine.read(device="cuda").numpy()
-        with pytest.raises(ps.Error, match=r"clear\(\) of the context"):
+        with pytest.raises(ps.Error, match=r"clear\(\) on the context"):
             mine.read(device="cuda")
         context.clear()
         np.testing.assert_array_equal(mine.read(device="cuda").numpy(), VALUES)

@@ -344,7 +344,7 @@ def test_the_plan_names_the_encoder_and_the_reason(cuda: FakeCuda, tmp_path: Pat
         return next(line for line in lines if line.startswith("written from cuda:0, it is encoded by "))
 
     assert "the host: 4 chunks take about" in said([LZ4])
-    assert "level 19 makes less bytes" in said([{"name": "zstd", "configuration": {"level": 19, "checksum": False}}])
+    assert "level 19 compresses better" in said([{"name": "zstd", "configuration": {"level": 19, "checksum": False}}])
     assert "gzip(level=1) has no device encoder" in said([{"name": "gzip", "configuration": {"level": 1}}])
     assert "blosc" in said(
         [
@@ -354,7 +354,7 @@ def test_the_plan_names_the_encoder_and_the_reason(cuda: FakeCuda, tmp_path: Pat
             }
         ]
     )
-    assert "no chunk is replaced whole" in said([LZ4], np.s_[10:20])
+    assert "no whole chunk is replaced" in said([LZ4], np.s_[10:20])
     assert "lists, points and masks" in said([LZ4], ps.oindex[[1, 5, 7]])
 
 

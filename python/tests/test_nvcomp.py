@@ -49,8 +49,8 @@ def test_without_nvcomp_there_is_one_clear_error() -> None:
     [
         ("5100", "nvcomp 5.1.0"),
         ("6000", "nvcomp 6.0.0"),
-        ("4200", "unsupported: nvCOMP 4.2.0 is too old: Penstock takes versions 5 and 6"),
-        ("7000", "unsupported: nvCOMP 7.0.0 is newer than this release knows"),
+        ("4200", "unsupported: nvCOMP 4.2.0 is too old: Penstock supports versions 5 and 6"),
+        ("7000", "unsupported: nvCOMP 7.0.0 is newer than this release supports"),
     ],
 )
 def test_the_version_of_the_library_decides(version: str, says: str) -> None:

@@ -379,7 +379,7 @@ result<std::uint64_t> codec_chain::encode(const tensor_view& cell, std::span<std
   PENSTOCK_TRY(check_cell(cell));
   const auto too_small = [&](std::uint64_t needed) {
     return error{errc::invalid_argument,
-                 fmt::format("an encoded chunk may need {} bytes, room is for {}", needed, out.size())};
+                 fmt::format("an encoded chunk may need {} bytes, the output has room for {}", needed, out.size())};
   };
   std::span<const std::byte> current(cell.data, decoded_bytes_);
   if (must_gather(cell)) {

@@ -180,7 +180,7 @@ TEST(CodecChain, ReportsTheSizeThatTheShapeNeeds) {
 
   const auto longer = decode_all(byte_chain(zstd, 4000), encoded, out, scratch);
   ASSERT_FALSE(longer.ok());
-  EXPECT_EQ(longer.error().message(), "zstd frame says that it decodes to 4080 bytes, room is for 4000");
+  EXPECT_EQ(longer.error().message(), "zstd frame declares 4080 decoded bytes, the output has room for 4000");
 
   const auto plain = decode_all(compile(R"(["bytes"])", "uint8", {7}).value(), bytes(8), out, scratch);
   ASSERT_FALSE(plain.ok());

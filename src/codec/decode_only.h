@@ -38,7 +38,7 @@ class decode_only_codec : public byte_codec {
   result<std::span<std::byte>> take(std::span<std::byte> out, std::uint64_t needed, worker_scratch& scratch) const {
     if (needed <= out.size()) return out.first(static_cast<std::size_t>(needed));
     scratch.out_of_room = true;
-    return damaged(fmt::format("it decodes to {} bytes, room is for {}", needed, out.size()));
+    return damaged(fmt::format("it decodes to {} bytes, the output has room for {}", needed, out.size()));
   }
 
  private:

@@ -99,10 +99,10 @@ TEST(HostileCodec, ReadsZstdFramesOfEveryKind) {
 TEST(HostileCodec, RefusesZstdFramesOfTheWrongSize) {
   const bytes a = smooth_bytes(700, 1);
   EXPECT_EQ(refusal(kZstd, 701, zstd_frame(a)), "chunk decoded to 700 bytes, its shape needs 701");
-  EXPECT_EQ(refusal(kZstd, 699, zstd_frame(a)), "zstd frame says that it decodes to 700 bytes, room is for 699");
+  EXPECT_EQ(refusal(kZstd, 699, zstd_frame(a)), "zstd frame declares 700 decoded bytes, the output has room for 699");
   EXPECT_EQ(refusal(kZstd, 699, zstd_frame_without_size(a)), "zstd frame decodes to more than 699 bytes");
   EXPECT_EQ(refusal(kZstd, 1399, zstd_frame(a) + zstd_frame(a)),
-            "zstd frame says that it decodes to 700 bytes, room is for 699");
+            "zstd frame declares 700 decoded bytes, the output has room for 699");
   EXPECT_EQ(refusal(kZstd, 700, {}), "zstd frame is damaged (no bytes)");
   EXPECT_EQ(refusal(kZstd, 700, of({0x53, 0x2a, 0x4d, 0x18, 0, 0, 0, 0})),
             "chunk decoded to 0 bytes, its shape needs 700");
@@ -190,15 +190,15 @@ TEST_F(HostileBlosc, HeadersAreRefusedByWhatIsWrong) {
   const std::string length = std::to_string(frame_.size());
   EXPECT_EQ(with(0, 5, 1), "blosc frame has format version 5, only 2 can be read");
   EXPECT_EQ(with(3, 0, 1), "blosc frame has items of 0 bytes");
-  EXPECT_EQ(with(4, 4097, 4), "blosc frame says that it decodes to 4097 bytes, room is for 4096");
-  EXPECT_EQ(with(4, 0xffffffff, 4), "blosc frame says that it decodes to 4294967295 bytes, room is for 4096");
+  EXPECT_EQ(with(4, 4097, 4), "blosc frame declares 4097 decoded bytes, the output has room for 4096");
+  EXPECT_EQ(with(4, 0xffffffff, 4), "blosc frame declares 4294967295 decoded bytes, the output has room for 4096");
   EXPECT_EQ(with(4, 0, 4), "chunk decoded to 0 bytes, its shape needs 4096");
   EXPECT_EQ(with(8, 0, 4), "blosc frame has blocks of 0 bytes, it decodes to 4096");
   EXPECT_EQ(with(8, 4097, 4), "blosc frame has blocks of 4097 bytes, it decodes to 4096");
   EXPECT_EQ(with(8, 0x80000000, 4), "blosc frame has blocks of 2147483648 bytes, it decodes to 4096");
   EXPECT_EQ(with(8, 1, 4), "blosc frame of " + length + " bytes has no room for the offsets of 4096 blocks");
-  EXPECT_EQ(with(12, 16, 4), "blosc frame says that it has 16 bytes, it has " + length);
-  EXPECT_EQ(with(2, 0x02, 1), "blosc frame of " + length + " bytes says that it is a plain copy of 4096");
+  EXPECT_EQ(with(12, 16, 4), "blosc frame declares 16 bytes, it has " + length);
+  EXPECT_EQ(with(2, 0x02, 1), "blosc frame of " + length + " bytes declares a plain copy of 4096");
   EXPECT_EQ(with(16, 0, 4), "blosc frame of " + length + " bytes has block 0 at byte 0");
   EXPECT_EQ(with(16, 0xfffffff0, 4), "blosc frame of " + length + " bytes has block 0 at byte 4294967280");
   EXPECT_EQ(refusal(kBlosc, 4096, bytes(frame_.begin(), frame_.begin() + 15)),

@@ -18,7 +18,7 @@ namespace penstock::inline v0::cuda {
 /// \error unsupported  The device cannot run these steps.
 result<std::uint32_t> batch_of(std::vector<std::unique_ptr<wave_batch>>& batches,
                                std::span<const device::device_step> steps, const device::library_use& by_library);
-/// Empties all batches. Arrays with many chains, or many arrays, must not leave more batches than are useful.
+/// Removes all batches. Arrays with many chains, or many arrays, must not retain more batches than are useful.
 void trim_batches(std::vector<std::unique_ptr<wave_batch>>& batches) noexcept;
 inline constexpr std::size_t kKeptBatches = 32;
 
@@ -29,7 +29,7 @@ struct scanned_cell {
   device_address decoded = 0;                           ///< where its elements are, or will be
 };
 
-/// The headers of a run of cells, read before a wave takes the cells: by one thread, without the engine's lock.
+/// The headers of a run of cells, read before a wave receives the cells: by one thread, without the engine's lock.
 /// Reusable.
 struct cell_scan {
   /// Reads the headers of a cell whose bytes will be at `encoded` on the device, and its decoded bytes at `decoded`.

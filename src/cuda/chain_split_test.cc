@@ -103,7 +103,7 @@ const expected kChains[] = {
      nullptr, 2, 1},
 };
 
-TEST(ChainSplit, LeavesToTheDeviceTheStagesThatItSupports) {
+TEST(ChainSplit, SupportedStagesRunOnTheDevice) {
   for (const expected& each : kChains) {
     const codec_chain chain = chain_of(each.codecs, each.type);
     const device_chain split = split_chain(chain);
@@ -116,7 +116,7 @@ TEST(ChainSplit, LeavesToTheDeviceTheStagesThatItSupports) {
   }
 }
 
-TEST(ChainSplit, LeavesToTheHostChunksThatAreTooLargeForADecoder) {
+TEST(ChainSplit, ChunksTooLargeForADecoderStayOnTheHost) {
   const auto where = [](const char* codec, const extents& chunk) {
     const codec_chain chain = chain_of(codec, "uint8", chunk);
     return describe(split_chain(chain));

@@ -43,14 +43,14 @@ class completion_queue {
   completion_queue(const completion_queue&) = delete;
   completion_queue& operator=(const completion_queue&) = delete;
 
-  /// Starts the thread, which makes `context` current and calls `take` when there is something for `take_reached`.
+  /// Starts the thread, which makes `context` current and calls `take` when `take_reached` has something to return.
   void start(context_ref context, std::function<void()> take);
   /// Ends the thread. Completions that are still queued are forgotten.
   void stop() noexcept;
   /// Forgets the queued completions: after a failure of the driver they may never be reached.
   void abandon() noexcept;
 
-  /// After `what.event` was recorded on the stream of that number.
+  /// To be called after `what.event` was recorded on the stream with that number.
   void push(unsigned stream, const completion& what);
   /// Whether everything that was pushed for the stream was taken.
   bool idle(unsigned stream) const;

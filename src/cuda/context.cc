@@ -35,7 +35,7 @@ result<std::shared_ptr<context>> context::make(const context_options& options) {
     PENSTOCK_TRY(device::nvcomp::load(options.nvcomp_library));
   } else if (!options.device_decoder.empty() && options.device_decoder != "penstock") {
     return error(errc::invalid_argument,
-                 fmt::format("there is no decoder '{}': it is 'penstock' or 'nvcomp'", options.device_decoder));
+                 fmt::format("there is no decoder '{}': use 'penstock' or 'nvcomp'", options.device_decoder));
   }
   auto state = std::make_shared<context_state>(options);
   if (!options.disk_cache.empty()) {
@@ -89,7 +89,7 @@ result<> context::synchronize() {
   auto written = state_->writes().flush();
   auto read = state_->device_outcome();
   if (written.ok()) return read;
-  if (!read.ok()) return std::move(written).error().note("a read failed, too: " + read.error().to_string());
+  if (!read.ok()) return std::move(written).error().note("a read also failed:  " + read.error().to_string());
   return written;
 }
 

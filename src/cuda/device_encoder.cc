@@ -254,7 +254,7 @@ result<> device_encoder::check_one(const wave& what) {
   host_.give(values);
   if (same) return {};
   return error(errc::internal,
-               fmt::format("the device encoded {} to bytes that do not decode to its values: encoder='host' writes it; "
+               fmt::format("the device encoded {} to bytes that do not decode to its values: use encoder='host'; "
                            "please report this",
                            from_.layout->describe(what.cells[number])));
 }

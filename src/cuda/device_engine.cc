@@ -76,10 +76,11 @@ result<std::shared_ptr<device_engine>> device_engine::make(int ordinal, const de
     return error(errc::invalid_argument,
                  fmt::format("there is no device cuda:{}: the driver finds {}", ordinal, with->devices));
   if (options.nvcomp != nullptr && options.nvcomp->cuda_major() > static_cast<unsigned>(with->version) / 1000)
-    return error(errc::unsupported,
-                 fmt::format("nvCOMP {} is of CUDA {}, the driver of {}.{}: install the one for an earlier CUDA",
-                             options.nvcomp->version(), options.nvcomp->cuda_major(), with->version / 1000,
-                             with->version % 1000 / 10));
+    return error(
+        errc::unsupported,
+        fmt::format("nvCOMP {} is built for CUDA {}, the driver supports {}.{}: install nvCOMP for an earlier CUDA",
+                    options.nvcomp->version(), options.nvcomp->cuda_major(), with->version / 1000,
+                    with->version % 1000 / 10));
   device_number device = 0;
   PENSTOCK_TRY(with->check(with->device_get(&device, ordinal), "cuDeviceGet"));
   context_ref context = nullptr;
@@ -182,7 +183,8 @@ result<> device_engine::check(driver_status status, std::string_view call) {
   return what;
 }
 
-// Blocks in use by the device may never be returned: threads that wait for memory stop waiting and receive the reason.
+// The device may never return the blocks that it uses: threads that wait for memory stop waiting and receive the
+// reason.
 void device_engine::break_with(const error& what) {
   if (broken_) return;
   broken_.emplace(what.clone());
@@ -196,7 +198,7 @@ result<> device_engine::healthy() const {
   if (!broken_) [[likely]]
     return {};
   return broken_->clone().note(
-      "an earlier call of the driver failed; clear() of the context, or a new one, starts anew");
+      "an earlier call of the driver failed; call clear() on the context, or create a new context");
 }
 
 device_usage device_engine::usage() const {
@@ -244,7 +246,7 @@ void device_engine::end_read(read_slot* slot) noexcept {
   slots_.give(slot);
 }
 
-// The read's streams wait for them, or the read is over.
+// The read's streams wait for these events, or the read is over.
 void device_engine::release_starts(read_slot& read) noexcept {
   std::vector<event_ref>& starts = slots_.of(read).starts;
   free_events_.insert(free_events_.end(), starts.begin(), starts.end());
@@ -310,7 +312,7 @@ result<event_ref> device_engine::take_event_at(stream_ref stream) {
   PENSTOCK_ASSIGN(const event_ref event, new_event());
   if (const driver_status status = driver_.event_record(event, stream); status != kSuccess) {
     free_events_.push_back(event);
-    return driver_.failure(status, "cuEventRecord").note("on the stream that was given");
+    return driver_.failure(status, "cuEventRecord").note("on the given stream");
   }
   return event;
 }
@@ -423,7 +425,7 @@ void device_engine::release_wave(device_wave& wave) noexcept {
   wave.now = device_wave::phase::free;
 }
 
-// One thread frees for all: others may wait for the same memory.
+// One thread frees for all of them: others may wait for the same memory.
 void device_engine::tell_freed() noexcept {
   const mutex_lock lock(listeners_mutex_);
   freed_.fetch_add(1, std::memory_order_release);

@@ -44,7 +44,7 @@ struct device_options {
 /// Streams, none of which is ordered with the legacy stream: one for copies to the device, two for decoding, one for
 /// kernels that run in parallel with them, four for the ends of reads, two for writes. Direct copies to the target use
 /// their read's end stream, which may wait for the caller; the copy stream never does. Every order between streams is
-/// an event that is named where it is recorded. One thread polls for the events that free something for the host, and
+/// an event that is named where it is recorded. One thread polls for the events that free resources of the host, and
 /// wakes the reads; no stream ever waits for the host.
 ///
 /// Thread-safe. Driver calls are made under one lock; headers of cells are read without it. When a call of the driver
@@ -67,7 +67,7 @@ class device_engine final : public device_service, public std::enable_shared_fro
   bool clear() override;
   result<> outcome() override { return outcome_of_handed(true); }
 
-  /// What a read needs from the engine, from its begin to its end.
+  /// The engine's resources for a read, from its begin to its end.
   /// \param starts  Events to wait for before the first write; owned by the engine from now on.
   /// \param memory  The same for the memory that is written to; it remains its pool's. Null: none.
   result<read_slot*> begin_read(std::vector<event_ref> starts, event_ref memory);
@@ -96,8 +96,8 @@ class device_engine final : public device_service, public std::enable_shared_fro
   result<> close_for_blocks();
 
   /// Queues the batch's copies, reads the headers of its cells and adds the cells to waves, as many as they need.
-  /// Returns false if no wave is free for those from `what.next` on; try again after `nudge`. If `what.refused` has
-  /// cells, the block stays with the batch.
+  /// Returns false if no wave is free for the cells from `what.next` on; the caller tries again after `nudge`. If
+  /// `what.refused` has cells, the block stays with the batch.
   /// \param ends  `finish` follows at once.
   /// \error resource_exhausted  One cell alone, `what.failed`, is larger than a wave.
   result<bool> submit(read_slot& read, parcel& what, bool ends = false);

@@ -52,7 +52,7 @@ result<> device_engine::begin_write(std::optional<stream_ref> stream) {
     PENSTOCK_TRY(check(driver_.stream_wait_event(write_[i], order_, 0), "cuStreamWaitEvent"));
   if (!stream) return {};
   if (const driver_status status = driver_.event_record(order_, *stream); status != kSuccess)
-    return driver_.failure(status, "cuEventRecord").note("on the stream that was given");
+    return driver_.failure(status, "cuEventRecord").note("on the given stream");
   for (const stream_ref each : write_)
     PENSTOCK_TRY(check(driver_.stream_wait_event(each, order_, 0), "cuStreamWaitEvent"));
   return {};

@@ -12,7 +12,7 @@
 
 namespace penstock::inline v0::cuda {
 
-// A wave whose cells' headers are still read is queued by the thread that reads the last of them.
+// If headers of a wave's cells are still being read, the thread that reads the last of them queues the wave.
 result<> device_engine::close_wave() {
   device_wave& wave = *std::exchange(open_, nullptr);
   open_has_blocks_.store(false, std::memory_order_relaxed);
@@ -124,7 +124,7 @@ result<> device_engine::mark_launch(device_wave& wave, stream_ref stream) {
   return check(driver_.event_record(wave.launch_ends[wave.timed_launches++], stream), "cuEventRecord");
 }
 
-// Statuses are preset to a value that the library does not have: this shows which ones it does not write.
+// Statuses are preset to a value that the library does not use: this shows which ones it does not write.
 result<> device_engine::decode_by_library(const device::kernel_launch& launch, stream_ref stream) {
   device::nvcomp_call call;
   std::memcpy(&call, launch.argument.data(), sizeof call);

@@ -41,9 +41,9 @@ result<device_block> device_pool::take_of_peer(std::uint64_t bytes) {
   if (!address.ok() || *address == 0) {
     keep_event();
     error why =
-        address.ok() ? error(errc::resource_exhausted, "the allocator gave no memory") : std::move(address).error();
+        address.ok() ? error(errc::resource_exhausted, "the allocator returned no memory") : std::move(address).error();
     return std::move(why).note(
-        fmt::format("taking {} bytes of device memory for a result, of the context's allocator", bytes));
+        fmt::format("taking {} bytes of device memory for a result from the context's allocator", bytes));
   }
   made.address = *address;
   {

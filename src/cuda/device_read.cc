@@ -32,7 +32,7 @@ constexpr std::uint64_t kRequestsInRing = 16;
 /// Smaller reads are divided further, so that all workers read, and the device starts before the last worker is done.
 constexpr unsigned kRequestsOfAWorker = 4;
 
-// No request's bytes are transferred to the device unchanged.
+// True if no request's bytes are transferred to the device unchanged.
 bool all_decode_on_host(std::span<const source> sources) {
   return std::all_of(sources.begin(), sources.end(),
                      [](const source& each) { return split_chain(each.layout->chains()[0]).decodes_on_host(); });
@@ -385,7 +385,7 @@ result<> device_read::host_part(parcel& into, parcel_cell& cell, std::size_t mad
                                   recorded_as_.profile->now(), encoded.size(),
                                   split.decodes_on_device() ? 0 : decoded.size()});
   if (limit == kUnbounded) PENSTOCK_TRY(find_room(decoded.size()));
-  if (decoded.size() > room.size()) return error(errc::internal, "a codec decoded to more than it may");
+  if (decoded.size() > room.size()) return error(errc::internal, "a codec returned more bytes than its limit");
   if (decoded.data() != room.data() && !decoded.empty()) std::memcpy(room.data(), decoded.data(), decoded.size());
   into.bytes = decoded.size();
   cell.offset = 0;
@@ -444,7 +444,7 @@ result<> device_read::hand_over(std::unique_ptr<parcel> what, bool ends) {
 result<bool> device_read::submit(parcel& what, bool ends) {
   if (what.block == nullptr && what.bytes != 0 && engine_->ring().can_hold(what.bytes)) {
     std::byte* const block = engine_->ring().take(what.bytes);
-    // Checks again whether the ring could ever hold it: its limit is lower if the machine had no more memory.
+    // Checks again whether the ring can ever hold it: the ring's limit is lower if the machine had no more memory.
     if (block == nullptr && engine_->ring().can_hold(what.bytes)) {
       PENSTOCK_TRY(engine_->close_for_blocks());
       return false;
@@ -503,7 +503,8 @@ result<bool> device_read::advance(bool last) {
   if (last && !abandoned_.load(std::memory_order_relaxed)) joined = hand_over_joined();
   auto went = joined.ok() ? hand_over_kept() : result<bool>(std::move(joined).error());
   if (!last || (went.ok() && !*went)) return went;
-  // However the wave with cells of this read ends, the read is notified, and the job is not woken afterwards.
+  // Whether or not the wave with cells of this read succeeds, the read is notified, and the job is not woken
+  // afterwards.
   auto ended = engine_->finish(*slot_);
   if (listening_.exchange(false)) engine_->remove_listener(job_.get());
   if (!went.ok()) return went;
@@ -562,7 +563,7 @@ result<bool> device_read::hand_over_kept() {
       const mutex_lock lock(mutex_);
       tried_.store(freed, std::memory_order_relaxed);
       if (next && next->block == nullptr) {
-        // Other reads' memory of the ring is returned only when it is being copied.
+        // Page-locked memory of other reads is returned only after it was copied.
         kept_.push_back(std::move(next));
         if (++without_room < kept_.size()) continue;
       } else if (next) {

@@ -15,7 +15,7 @@
 namespace penstock::inline v0::cuda {
 namespace {
 
-/// An idle device gets a wave that is not full, but has at least this many cells, or the bytes below.
+/// An idle device receives a wave that is not full, if it has at least this many cells, or the bytes below.
 constexpr std::size_t kFewestCells = 256;
 constexpr std::uint64_t kFewestBytes = std::uint64_t{32} << 20;
 constexpr std::uint64_t kAlignment = 256;
@@ -42,7 +42,7 @@ result<bool> device_engine::submit(read_slot& read, parcel& what, bool ends) {
     const std::uint64_t bytes = open_->used_bottom + open_->used_top + open_->block_bytes;
     const bool is_worth_it = open_->cells() >= kFewestCells || bytes >= kFewestBytes;
     const bool is_its_turn = is_worth_it && !open_->is_empty() && !waves_.any_queued();
-    // With a share of the ring for each wave, one more share remains for reading in the meantime.
+    // Each wave has a share of the ring, and one more share remains for reading in the meantime.
     const bool has_its_share = open_->block_bytes != 0 && open_->block_bytes >= ring_.limit_bytes() / (kWaves + 1);
     if (is_its_turn || has_its_share) PENSTOCK_TRY(close_wave());
   }
@@ -66,7 +66,7 @@ result<bool> device_engine::submit_fill(read_slot& read, const placement& where,
     PENSTOCK_ASSIGN(const bool has_room, make_room_for_tables(*wave, 0));
     if (!has_room)
       return error(errc::resource_exhausted,
-                   fmt::format("a wave has {} bytes (device_memory_limit), which is too little for a fill's tables",
+                   fmt::format("a wave has {} bytes (device_memory_limit), too few for the tables of a fill",
                                waves_.limit_bytes()));
   }
 }
@@ -148,9 +148,9 @@ result<device_wave*> device_engine::open_wave(std::uint64_t encoded_bytes, std::
   return open_;
 }
 
-// Returns false if no wave is free for the cells from `what.next` on. Only after a run's headers are read is it known
-// whether the wave has space for its tables. If not, the run is moved to the next wave; a run that does not fit into a
-// whole wave is halved.
+// Returns false if no wave is free for the cells from `what.next` on. Only after the headers of a run are read is it
+// known whether the wave has space for its tables. If it does not, the run is moved to the next wave; a run that does
+// not fit into a whole wave is halved.
 result<bool> device_engine::stage_cells(read_slot& read, parcel& what) {
   std::size_t most_cells = kMostCells;
   for (;;) {
@@ -295,10 +295,9 @@ void device_engine::hold_block(device_wave& wave, const parcel& what) {
 
 // The next cell needs more than a wave has. If the host decodes it, it needs less, or no wave.
 result<> device_engine::leave_to_host(parcel& what, std::uint64_t needed) {
-  error why(errc::resource_exhausted,
-            fmt::format("the chunk needs {} bytes on the device and tables in addition, a wave has {} "
-                        "(device_memory_limit)",
-                        needed, waves_.limit_bytes()));
+  error why(errc::resource_exhausted, fmt::format("the chunk needs {} bytes on the device, plus tables; a wave has {} "
+                                                  "(device_memory_limit)",
+                                                  needed, waves_.limit_bytes()));
   if (!what.cells[what.next].chain->decodes_on_device()) {
     what.failed = what.next;
     return why;
@@ -361,7 +360,7 @@ result<> device_engine::copy_runs(parcel& what, stream_ref stream) {
 result<> device_engine::fill(const std::byte* from, std::uint64_t bytes, const device_block& to, std::byte* block) {
   const current_context current(driver_, context_);
   const mutex_lock lock(mutex_);
-  PENSTOCK_TRY(healthy());  // the memory of a broken engine's ring is not used again
+  PENSTOCK_TRY(healthy());  // the memory of the ring is not reused after a failure
   const unsigned which = take_result_stream();
   const stream_ref on = result_[which];
   PENSTOCK_ASSIGN(const event_ref copied, new_event());

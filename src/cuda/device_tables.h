@@ -21,7 +21,7 @@ struct wave_layout {
 /// Adds the scanned cells of a batch to a wave. `report` belongs to their read. Returns false if the wave has no space
 /// for their tables and workspace; the wave is unchanged then.
 result<bool> add_cells(device_wave& wave, const parcel& of, const cell_scan& scanned, device_address report);
-/// Adds a fill of the wanted part of a cell. Returns false as above.
+/// Adds a fill of the wanted part of a cell. Returns false if the wave has no space, as above.
 bool add_fill(device_wave& wave, const placement& where, std::span<const std::byte> item);
 
 /// Cuts the moves into tiles and returns the length of the tables.

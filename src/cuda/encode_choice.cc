@@ -54,12 +54,12 @@ encode_choice host_because(std::string why) {
 
 encode_choice choose_encoder(const codec_chain& chain, const encode_work& work) {
   if (chain.is_plain()) return host_because("there is nothing to encode");
-  if (work.chunks == 0) return host_because("no chunk is replaced whole");
+  if (work.chunks == 0) return host_because("no whole chunk is replaced");
   if (work.multiprocessors == 0) return host_because("there is no device");
   const auto plan = plan_encode(chain);
   if (!plan.ok()) return host_because(plan.error().message());
   const std::uint64_t of_wave = std::min(work.chunks, most_wave_chunks(*plan, work.memory_bytes));
-  if (of_wave == 0) return host_because("a chunk takes more memory than the device's encoder may use");
+  if (of_wave == 0) return host_because("a chunk needs more memory than the device's encoder may use");
   double host = 0, cycles = 0;  // for a byte, on one core; for 32 bytes, by one warp
   bool is_shuffled = false;
   for (std::size_t i = 0; i < chain.stages(); ++i) {
@@ -67,7 +67,7 @@ encode_choice choose_encoder(const codec_chain& chain, const encode_work& work) 
     const codec_cost* const cost = form ? cost_of(form->what) : nullptr;
     if (cost == nullptr) return host_because(chain.stage_codec(i).describe() + " has no estimate");
     if (form->level > kMostZstdLevel)
-      return host_because(fmt::format("zstd of level {} makes less bytes than the device's encoder", form->level));
+      return host_because(fmt::format("zstd of level {} compresses better than the device's encoder", form->level));
     host += 1 / (is_shuffled ? cost->host.of_planes : cost->host.of_items);
     cycles += is_shuffled ? cost->warp_cycles.of_planes : cost->warp_cycles.of_items;
     is_shuffled = is_shuffled || form->what == device_form::kind::shuffle;

@@ -37,7 +37,7 @@ result<kernel_image> kernel_image::load() {
   if (named == nullptr || *named == '\0') {
     out.bytes_ = device::fatbin();
     if (out.bytes_.empty())
-      return error(errc::unsupported, "this build of Penstock has no device code: it was made without nvcc");
+      return error(errc::unsupported, "this build of Penstock has no device code: it was built without nvcc");
     return out;
   }
   out.file_ = named;

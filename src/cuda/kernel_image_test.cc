@@ -36,10 +36,10 @@ class KernelImage : public testing::Test {
       std::filesystem::temp_directory_path() / ("kernels-" + std::to_string(getpid()) + ".fatbin");
 };
 
-TEST_F(KernelImage, IsWhatWasBuiltInUnlessTheEnvironmentNamesAFile) {
+TEST_F(KernelImage, IsTheBuiltInOneUnlessTheEnvironmentNamesAFile) {
   setenv("PENSTOCK_CUDA_KERNELS", "", 1);
   if (device::fatbin().empty()) {
-    EXPECT_EQ(message(), "unsupported: this build of Penstock has no device code: it was made without nvcc");
+    EXPECT_EQ(message(), "unsupported: this build of Penstock has no device code: it was built without nvcc");
   } else {
     EXPECT_EQ(kernel_image::load()->bytes().data(), device::fatbin().data());
   }
@@ -54,7 +54,7 @@ TEST_F(KernelImage, IsTheFileThatTheEnvironmentNames) {
   EXPECT_EQ(std::string(reinterpret_cast<const char*>(moved.bytes().data()), moved.bytes().size()), fatbin_);
 }
 
-TEST_F(KernelImage, RefusesByNameWhatIsNotAWholeFatbin) {
+TEST_F(KernelImage, RefusesAnIncompleteFatbinByName) {
   const std::string named = "invalid_argument: PENSTOCK_CUDA_KERNELS: '" + path_.string() + "' ";
   setenv("PENSTOCK_CUDA_KERNELS", path_.c_str(), 1);
   EXPECT_EQ(message().rfind(named + "cannot be read: ", 0), 0U) << message();

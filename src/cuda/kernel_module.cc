@@ -32,7 +32,7 @@ result<> kernel_module::load() {
   if (image.ok() && !image->file().empty())
     return std::move(loaded).error().note(fmt::format("loading PENSTOCK_CUDA_KERNELS: '{}'", image->file()));
   return std::move(loaded).error().note(fmt::format(
-      "the driver is of CUDA {}.{}: device code is for drivers of the CUDA that it was built with, and later",
+      "the driver supports CUDA {}.{}: device code needs the version of CUDA that it was built with, or a later one",
       driver_.version / 1000, driver_.version % 1000 / 10));
 }
 

@@ -16,7 +16,8 @@ inline constexpr std::uint64_t kDefaultPageLockedBytes = std::uint64_t{256} << 2
 
 /// Page-locked host memory, from which the device copies: blocks of any size, returned when their copy has ended.
 ///
-/// Grows by segments up to its limit and keeps them; idle segments are released for a block that fits none of them.
+/// Grows by segments up to its limit and retains them; idle segments are released for a block that fits in none of
+/// them.
 /// Thread-safe.
 class page_locked_ring {
  public:

@@ -26,7 +26,7 @@ struct parcel_cell {
 };
 
 /// The bytes of one request that are being transferred to the device: in page-locked memory, or in ordinary memory if
-/// they are too large for that. Reusable.
+/// they are too large for the page-locked memory. Reusable.
 struct parcel {
   explicit parcel(ledger* accounts) : ordinary(accounts, memory_use::encoded) {}
 

@@ -46,7 +46,7 @@ result<> resident_wave::start(int ordinal, std::span<const chunk> chunks) {
   }
   end_of_targets_ = used;
   statuses_ = place(chunks.size() * sizeof(std::uint32_t));
-  // Addresses count from the block's start until its size is known, which the wave sets when it has the chunks.
+  // Addresses count from the block's start until its size is known, which the wave determines from its chunks.
   for (std::size_t i = 0; i < chunks.size(); ++i) {
     PENSTOCK_TRY(planned_.add({chunks[i].encoded, sources_[i], targets_[i], chunks[i].decoded_bytes}));
   }

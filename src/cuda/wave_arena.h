@@ -46,7 +46,7 @@ class wave_arena {
   result<device_wave*> open(std::uint64_t cell_bytes, std::uint64_t likely_cells);
   /// Called when a wave's bytes were full before its cells: waves should have more memory.
   void note_full(const device_wave& wave) noexcept;
-  /// For a wave without cells whose tables do not fit next to its bytes: reserves only the memory for `cell_bytes`.
+  /// For a wave without cells, if its tables do not fit next to its bytes: reserves only the memory for `cell_bytes`.
   /// Returns false if it has no more memory than that.
   result<bool> shrink(device_wave& wave, std::uint64_t cell_bytes);
   /// Computes and writes the wave's tables. It takes no more cells then.

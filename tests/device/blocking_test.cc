@@ -21,7 +21,7 @@ class DeviceBlocking : public FakeDevice, public testing::WithParamInterface<std
 
 // Little page-locked memory and little device memory: reads wait for each other's blocks and waves, which are returned
 // while a call that holds the engine's lock is blocked.
-TEST_P(DeviceBlocking, ReadsOfManyThreadsEndWhateverCallBlocks) {
+TEST_P(DeviceBlocking, ReadsOfManyThreadsEndIfAnyCallBlocks) {
   constexpr unsigned kThreads = 4, kReads = 6;
   std::mt19937_64 random(GetParam());
   model_options wanted;

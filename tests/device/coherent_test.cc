@@ -63,7 +63,7 @@ class Coherent : public FakeDevice {
 class CoherentParity : public Coherent, public testing::WithParamInterface<std::uint64_t> {};
 
 // Kernels run late: by then, a block that was returned too early would hold other bytes.
-TEST_P(CoherentParity, TheDeviceReadsWhatTheModelHolds) {
+TEST_P(CoherentParity, DeviceReadsEqualTheModel) {
   std::mt19937_64 random(GetParam());
   configure(GetParam(), 0, 60);
   const auto roomy = context_with(0);
@@ -134,7 +134,7 @@ TEST_F(Coherent, OnlyTheTablesOfWavesAreCopied) {
 }
 
 // The second chunk needs nearly all of the page-locked memory; the first has some of it, in a wave that is not full.
-TEST_F(Coherent, AWaveGivesItsBlocksToALongerChunk) {
+TEST_F(Coherent, AWaveReturnsItsBlocksForALongerChunk) {
   constexpr std::uint64_t kChunk = 1024 * kKiB;
   model_options options;
   options.shape = {4 * kChunk};

@@ -43,7 +43,7 @@ batch random_batch(std::mt19937_64& random, const std::vector<opened_array>& arr
 
 class DeviceCrops : public FakeDevice, public testing::WithParamInterface<std::uint64_t> {};
 
-TEST_P(DeviceCrops, AreWhatTheModelsHoldWhateverTheSchedule) {
+TEST_P(DeviceCrops, EqualTheModelsInEverySchedule) {
   std::mt19937_64 random(GetParam());
   const auto [seeded, ctx] = make_seeded(GetParam(), random());
   const auto store = make_memory_store();
@@ -67,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(Seeds, DeviceCrops, testing::Range<std::uint64_t>(1, 9)
 
 class Crops : public FakeDevice {};
 
-TEST_F(Crops, OfTheHostAreWhatTheModelsHold) {
+TEST_F(Crops, OnTheHostEqualTheModels) {
   std::mt19937_64 random(11);
   const auto ctx = context::make({}).value();
   const auto store = make_memory_store();
@@ -129,7 +129,7 @@ TEST_F(Crops, DecodeEachChunkOnce) {
   EXPECT_EQ(decoded_bytes(ctx->stop_profile()), chunks * chunk_bytes);
 }
 
-TEST_F(Crops, AFailedChunkIsCountedOnceAndPoisonsAllItsPlaces) {
+TEST_F(Crops, AFailedChunkIsCountedOnceAndMarkedEverywhere) {
   const auto ctx = context::make({}).value();
   const auto store = make_memory_store();
   model_options options;
@@ -191,7 +191,7 @@ crop_generator each_of(const std::vector<array_crop>& from, std::size_t* asked =
   };
 }
 
-TEST_F(Crops, BatchesOnADeviceAreThoseOfTheHost) {
+TEST_F(Crops, BatchesOnADeviceEqualThoseOfTheHost) {
   std::mt19937_64 random(5);
   const auto ctx = context::make({}).value();
   const auto store = make_memory_store();

@@ -71,7 +71,7 @@ class DeviceEncode : public FakeDevice {
 
 class DeviceEncodeSeeds : public DeviceEncode, public testing::WithParamInterface<std::uint64_t> {};
 
-TEST_P(DeviceEncodeSeeds, ReadsGiveTheValuesBack) {
+TEST_P(DeviceEncodeSeeds, ReadsReturnTheValues) {
   std::mt19937_64 random(GetParam());
   penstock_fake_cuda_configure(GetParam(), GetParam() % 3 == 0 ? 1 : 0, GetParam() % 2 == 0 ? 0 : 20);
   if (GetParam() % 3 == 1) penstock_fake_cuda_block_at_random(4);
@@ -129,7 +129,7 @@ std::vector<std::byte> encoded(std::span<const device::device_step> steps, std::
   return {from, from + made};
 }
 
-TEST_F(DeviceEncode, StoresWhatTheDeviceEncodes) {
+TEST_F(DeviceEncode, StoresTheBytesOfTheDevice) {
   std::mt19937_64 random(1);
   const auto store = make_memory_store();
   model_options how;
@@ -194,7 +194,7 @@ TEST_F(DeviceEncode, ConvertsBeforeItEncodes) {
   }
 }
 
-TEST_F(DeviceEncode, LeavesOutChunksOfTheFillValue) {
+TEST_F(DeviceEncode, OmitsChunksOfTheFillValue) {
   for (const bool keeps : {false, true}) {
     const auto store = make_memory_store();
     model_options how;
@@ -245,7 +245,7 @@ void refuse_every_second(const void* parameters) {
   for (std::uint32_t i = 0; i < wave.part_count; i += 2) sizes[i] = device::kDoesNotFit;
 }
 
-TEST_F(DeviceEncode, TheHostEncodesWhatDoesNotFit) {
+TEST_F(DeviceEncode, TheHostEncodesChunksThatDoNotFit) {
   std::mt19937_64 random(1);
   for (const bool sharded : {false, true}) {
     const auto store = make_memory_store();
@@ -282,7 +282,7 @@ void damage_the_first(const void* parameters) {
   reinterpret_cast<std::uint8_t*>(part.target)[20] ^= 1;
 }
 
-TEST_F(DeviceEncode, WhatDoesNotDecodeToItsValuesIsNotStored) {
+TEST_F(DeviceEncode, ChunksThatDoNotDecodeToTheirValuesAreNotStored) {
   std::mt19937_64 random(1);
   const auto store = make_memory_store();
   model_options how;
@@ -407,7 +407,7 @@ TEST_F(DeviceEncode, ProfilesCountTheBytesOfEachEncoderOnce) {
 }
 
 // One worker, and a device of one multiprocessor or of many.
-TEST_F(DeviceEncode, AutomaticIsWhatTheModelSays) {
+TEST_F(DeviceEncode, AutomaticFollowsTheModel) {
   std::mt19937_64 random(1);
   model_options how;
   const std::uint64_t chunks = all_cases() ? 512 : 256;  // the host encodes fewer

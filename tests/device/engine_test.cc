@@ -59,7 +59,7 @@ selection random_part(std::mt19937_64& random, const model_options& of) {
 }
 
 // zarr-python always writes the size. Metadata without it is equally valid.
-TEST_F(DeviceEngine, ShuffleTakesTheArraysItemSizeWhereNoneIsWritten) {
+TEST_F(DeviceEngine, ShuffleDefaultsToTheItemSizeOfTheArray) {
   for (const char* dtype : {"uint8", "int16", "float32", "float64", "complex128"}) {
     model_options options;
     options.shape = {1000};
@@ -73,7 +73,7 @@ TEST_F(DeviceEngine, ShuffleTakesTheArraysItemSizeWhereNoneIsWritten) {
   }
 }
 
-TEST_P(DeviceParity, TheDeviceReadsWhatTheModelHolds) {
+TEST_P(DeviceParity, DeviceReadsEqualTheModel) {
   std::mt19937_64 random(GetParam());
   penstock_fake_cuda_configure(GetParam(), 0, GetParam() % 2 == 0 ? 0 : 30);
   const auto roomy = context_with({});
@@ -98,7 +98,7 @@ TEST_P(DeviceParity, TheDeviceReadsWhatTheModelHolds) {
   std::filesystem::remove_all(folder);
 }
 
-TEST_P(DeviceParity, EverySeededScheduleGivesTheSameBytes) {
+TEST_P(DeviceParity, EveryScheduleReturnsTheSameBytes) {
   std::mt19937_64 random(GetParam() + 1000);
   penstock_fake_cuda_configure(GetParam(), 1, 0);
   for (std::uint64_t round = 0; round < cases(15); ++round) {
@@ -248,9 +248,9 @@ TEST_F(DeviceEngine, ALocalStoreIsReadInLongRequests) {
 }
 
 // A completion between the end of a read and that of its job must not end the read twice: the record of failures would
-// be copied twice, and only the second copy would be waited for. Earlier reads hold all page-locked memory here: a read
-// that finds no space for its first request must be woken, too.
-TEST_F(DeviceEngine, AReadEndsOnceWhateverNewsComes) {
+// be copied twice, and only the second copy would be waited for. Here, earlier reads hold all page-locked memory: a
+// read that finds no space for its first request must also be woken.
+TEST_F(DeviceEngine, AReadEndsOnceForAnyOrderOfEvents) {
   const auto store = make_memory_store();
   const model_array model = write_model(*store, "a/", benchmark_like());
   const array opened = open_in(store, context_with({3, 64 * 1024, 3 * 65536, nullptr}));
@@ -267,7 +267,7 @@ TEST_F(DeviceEngine, AReadEndsOnceWhateverNewsComes) {
   EXPECT_EQ(penstock_fake_cuda_count("cuMemcpyDtoHAsync"), kReads);
 }
 
-TEST_F(DeviceEngine, AReadThatFailsAtItsEndLeavesNothingBehind) {
+TEST_F(DeviceEngine, AReadThatFailsAtItsEndReleasesEverything) {
   const auto store = make_memory_store();
   const model_array model = write_model(*store, "a/", benchmark_like());
   model_options bad = benchmark_like();
@@ -349,7 +349,7 @@ TEST_F(DeviceEngine, PageLockedMemoryIsReturnedWithTheContext) {
   EXPECT_EQ(penstock_fake_cuda_page_locked_bytes(), before);
 }
 
-TEST_F(DeviceEngine, WritesNothingBeforeTheCallersStreamIsThrough) {
+TEST_F(DeviceEngine, WritesNothingBeforeTheCallersStreamIsDone) {
   const auto store = make_memory_store();
   model_options raw = benchmark_like();
   for (const char* const codecs : {kZstd, R"([{"name":"bytes","configuration":{"endian":"little"}}])"}) {

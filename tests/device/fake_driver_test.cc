@@ -1,4 +1,4 @@
-// The engine's tests rely on the fake driver: it must be as late, as unordered and as strict as it claims.
+// The engine's tests rely on the fake driver: it must be as late, as unordered and as strict as documented.
 
 #include <atomic>
 #include <cstring>
@@ -36,14 +36,14 @@ TEST_F(FakeDriver, ReadsPageLockedMemoryOnlyWhenTheCopyRuns) {
   auto* const byte = static_cast<std::uint8_t*>(host);
   *byte = 1;
   ASSERT_EQ(driver.copy_to_device(memory, host, 1, stream), kSuccess);
-  *byte = 2;  // too early, like a ring that reuses memory too soon
+  *byte = 2;  // too early, as if a ring reused memory too soon
   ASSERT_EQ(driver.stream_synchronize(stream), kSuccess);
   EXPECT_EQ(peek(memory, 1)[0], 2);
   ASSERT_EQ(driver.mem_free_host(host), kSuccess);
   ASSERT_EQ(driver.mem_free(memory), kSuccess);
 }
 
-TEST_F(FakeDriver, OrdersStreamsByEventsAndByNothingElse) {
+TEST_F(FakeDriver, OrdersStreamsOnlyByEvents) {
   bool saw_unordered = false;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     penstock_fake_cuda_configure(seed, 1, 0);
@@ -73,7 +73,7 @@ TEST_F(FakeDriver, OrdersStreamsByEventsAndByNothingElse) {
   EXPECT_TRUE(saw_unordered);
 }
 
-TEST_F(FakeDriver, KnowsMemoryThatIsNotItsOwn) {
+TEST_F(FakeDriver, RecognisesMemoryOfOthers) {
   const auto memory = allocate(100);
   const auto stream = make_stream();
   std::uint8_t host[200] = {};
@@ -110,7 +110,7 @@ TEST_F(FakeDriver, NeedsACurrentContextAndCountsTheLegacyStream) {
   EXPECT_EQ(penstock_fake_cuda_count("legacy stream"), 2U);
 }
 
-TEST_F(FakeDriver, FailsACallWhenAsked) {
+TEST_F(FakeDriver, FailsACallOnRequest) {
   penstock_fake_cuda_fail("cuMemAlloc", 1, cuda::kOutOfMemory);
   cuda::device_address memory = 0;
   EXPECT_EQ(driver.mem_alloc(&memory, 1), kSuccess);

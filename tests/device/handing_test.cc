@@ -40,7 +40,7 @@ class DeviceHanding : public FakeDevice {
   }
 };
 
-TEST_F(DeviceHanding, ATensorGoesToAConsumerInItsStreamsOrderAndComesBackWithTheDeleter) {
+TEST_F(DeviceHanding, AnExportedTensorIsOrderedAndReturnedByItsDeleter) {
   const auto store = make_memory_store();
   const model_array model = write_image(*store);
   const array opened = open_in(store, 2);
@@ -84,7 +84,7 @@ TEST_F(DeviceHanding, ATensorGoesToAConsumerInItsStreamsOrderAndComesBackWithThe
 }
 
 // The consumer's stream may be destroyed when its memory is returned, while work on it has not begun.
-TEST_F(DeviceHanding, MemoryComesBackAfterItsConsumersStreamIsGone) {
+TEST_F(DeviceHanding, MemoryIsReturnedAfterTheConsumersStreamWasDestroyed) {
   const auto store = make_memory_store();
   const model_array model = write_image(*store);
   const array opened = open_in(store, 2);
@@ -114,7 +114,7 @@ TEST_F(DeviceHanding, MemoryComesBackAfterItsConsumersStreamIsGone) {
 
 // A failure of a read that was exported and dropped is reported later. Its record does not refer to the context or the
 // array.
-TEST_F(DeviceHanding, WhatIsLeftToBeToldKeepsNoContext) {
+TEST_F(DeviceHanding, AnUnreportedFailureHoldsNoContext) {
   model_options options;
   options.shape = {4, 4096};
   options.chunks = {1, 4096};
@@ -190,7 +190,7 @@ void expect_values(const array& opened, const model_array& model, const basic_se
 class DeviceRefusal : public DeviceHanding, public testing::WithParamInterface<bool> {};
 
 // With and without a stage that is left to the host in any case, which has then run already.
-TEST_P(DeviceRefusal, ChunksThatTheDeviceRefusesAreDecodedByTheHostsWorkers) {
+TEST_P(DeviceRefusal, RefusedChunksAreDecodedByTheHostsWorkers) {
   const bool host_stage = GetParam();
   model_options options;
   options.shape = {48, 4096};
@@ -222,7 +222,7 @@ TEST_P(DeviceRefusal, ChunksThatTheDeviceRefusesAreDecodedByTheHostsWorkers) {
 
 // Space for the last chunk may become free while the read is about to end, at any of its steps: if the device refuses
 // the chunk then, the host decodes it before the end.
-TEST_F(DeviceHanding, AChunkThatIsRefusedAtTheVeryEndIsDecodedToo) {
+TEST_F(DeviceHanding, AChunkRefusedAtTheEndIsDecoded) {
   constexpr std::uint64_t kBytes = 8192;
   constexpr std::uint64_t kMostSteps = 40;
   for (std::uint64_t chunks = 8; chunks < 8 + cases(4); ++chunks) {

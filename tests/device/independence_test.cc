@@ -72,7 +72,7 @@ class DeviceIndependence : public FakeDevice {
   model_array slow, fast;
 };
 
-TEST_F(DeviceIndependence, PageLockedMemoryComesBackWhenItIsCopiedWhateverIsBeingDecoded) {
+TEST_F(DeviceIndependence, PageLockedMemoryIsReturnedAfterItsCopy) {
   const array decoded = open("slow"), copied = open("fast");
   penstock_fake_cuda_hold_kernels(1);
   device_tensor held = begin(decoded);
@@ -91,7 +91,7 @@ TEST_F(DeviceIndependence, PageLockedMemoryComesBackWhenItIsCopiedWhateverIsBein
 }
 
 // A read that waits for its caller's stream delays its own copies only: other reads get page-locked memory.
-TEST_F(DeviceIndependence, ACallerWhoIsSlowHoldsUpNoOtherReadsCopies) {
+TEST_F(DeviceIndependence, ASlowCallerDoesNotDelayOtherReadsCopies) {
   const array copied = open("fast");
   const auto mine = make_stream();
   penstock_fake_cuda_hold_kernels(1);
@@ -112,8 +112,8 @@ TEST_F(DeviceIndependence, ACallerWhoIsSlowHoldsUpNoOtherReadsCopies) {
   ASSERT_TRUE(late->synchronize().ok());
 }
 
-// A read's record of failures is written before its copies. It must not be one that an earlier read still needs.
-TEST_F(DeviceIndependence, AReadsFirstCopyWaitsForNoEarlierRead) {
+// A read's record of failures is written before its copies. It must not be a record that an earlier read still needs.
+TEST_F(DeviceIndependence, AReadsFirstCopyDoesNotWaitForEarlierReads) {
   const array decoded = open("slow"), copied = open("fast");
   {
     device_tensor warm = begin(decoded);

@@ -74,7 +74,7 @@ TEST_F(DeviceLaunch, LiteralsAndSequencesRunInParallel) {
   }
 }
 
-TEST_F(DeviceLaunch, AProfileHasEachKernelAndWhatTheDeviceDid) {
+TEST_F(DeviceLaunch, AProfileHasEachKernelAndTheDevicesWork) {
   ASSERT_TRUE(with->start_profile().ok());
   std::uint64_t launches = 0;
   for (int i = 0; i < 3; ++i) {

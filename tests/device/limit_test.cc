@@ -1,4 +1,5 @@
-// `device_memory_limit`: reads use no more, whatever the chunks contain, and return the same bytes with less.
+// `device_memory_limit`: reads use at most this memory, whatever the chunks contain, and return the same bytes with a
+// lower limit.
 
 #include <cstring>
 #include <random>
@@ -64,8 +65,8 @@ class DeviceLimit : public FakeDevice {
   }
 };
 
-// A constant compresses so well that one request brings all chunks of a shard: far more than a wave holds.
-TEST_F(DeviceLimit, ARequestOfMoreThanAWaveIsReadInSeveral) {
+// A constant compresses so well that one request returns all chunks of a shard: far more than fits into a wave.
+TEST_F(DeviceLimit, ARequestLargerThanAWaveUsesSeveral) {
   for (const std::string& codecs : {kZstd, kShuffled, kBlosc}) {
     model_options options;
     options.shape = {512, 512};
@@ -128,7 +129,7 @@ TEST_F(DeviceLimit, TablesAndWorkspaceAreCounted) {
 
 // The host decodes chunks that are too large to be decoded on the device, and the device copies if nothing must be
 // moved.
-TEST_F(DeviceLimit, AChunkOfMoreThanAWaveComesThroughTheHost) {
+TEST_F(DeviceLimit, AChunkLargerThanAWaveIsDecodedOnTheHost) {
   model_options options;
   options.shape = {4, 64 * 1024};
   options.chunks = {1, 64 * 1024};
@@ -159,7 +160,7 @@ TEST_F(DeviceLimit, AChunkOfMoreThanAWaveComesThroughTheHost) {
   EXPECT_EQ(*seen, model.values);
 }
 
-TEST_F(DeviceLimit, ADeviceWhoseMemoryOthersHaveIsReadIntoInSmallerWaves) {
+TEST_F(DeviceLimit, WavesAreSmallerIfOthersHoldTheMemory) {
   model_options options;
   options.shape = {512, 512};
   options.chunks = {64, 64};
@@ -180,7 +181,7 @@ TEST_F(DeviceLimit, ADeviceWhoseMemoryOthersHaveIsReadIntoInSmallerWaves) {
   EXPECT_LT(less->usage().device_wave_bytes, whole->usage().device_wave_bytes);
 }
 
-TEST_F(DeviceLimit, ManyFillsKeepIt) {
+TEST_F(DeviceLimit, ManyFillsStayBelowIt) {
   model_options options;
   options.shape = {300, 300};
   options.chunks = {3, 3};
@@ -198,7 +199,7 @@ TEST_F(DeviceLimit, ManyFillsKeepIt) {
   EXPECT_LE(taken, kLimit + kBeside);
 }
 
-TEST_F(DeviceLimit, ACancelledReadGivesEverythingBack) {
+TEST_F(DeviceLimit, ACancelledReadReturnsEverything) {
   model_options options;
   options.shape = {256, 256};
   options.chunks = {16, 16};

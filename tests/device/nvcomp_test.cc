@@ -85,7 +85,7 @@ class Nvcomp : public FakeDevice {
   }
 };
 
-TEST_F(Nvcomp, DecodesEveryCodecToWhatTheModelHolds) {
+TEST_F(Nvcomp, DecodesEveryCodecToTheModelsValues) {
   const auto with = context_with("nvcomp");
   EXPECT_EQ(with->device_decoder(), "nvcomp 6.0.0");
   EXPECT_EQ(context_with("")->device_decoder(), "penstock");
@@ -123,7 +123,7 @@ TEST_F(Nvcomp, DecodesEveryCodecToWhatTheModelHolds) {
 
 std::atomic<bool> reading_headers{false}, may_go_on{true};
 
-// A read whose headers take long holds up no other read of the device.
+// A read whose headers take long does not delay other reads of the device.
 TEST_F(Nvcomp, HeadersAreReadWithoutTheEnginesLock) {
   const auto with = context_with("nvcomp");
   const auto store = make_memory_store();
@@ -164,7 +164,7 @@ TEST_F(Nvcomp, HeadersAreReadWithoutTheEnginesLock) {
 
 // Streams that the device's decompression engine accepts are passed to it in a separate call: formats that the device
 // and the library both support, and streams that are short enough.
-TEST_F(Nvcomp, LeavesWhatTheDecompressionEngineTakesToIt) {
+TEST_F(Nvcomp, TheDecompressionEngineDecodesWhatItSupports) {
   constexpr int kAll = cuda::kDecompressDeflate | cuda::kDecompressSnappy | cuda::kDecompressLz4;
   const std::string lz4 = chain(R"({"name":"numcodecs.lz4","configuration":{"acceleration":1}})");
   const std::string zlib = chain(R"({"name":"numcodecs.zlib","configuration":{"level":6}})");
@@ -190,7 +190,7 @@ TEST_F(Nvcomp, LeavesWhatTheDecompressionEngineTakesToIt) {
   }
 }
 
-TEST_F(Nvcomp, AStreamTooLongForTheEngineKeepsNoOtherAwayFromIt) {
+TEST_F(Nvcomp, AStreamTooLongForTheEngineExcludesNoOther) {
   auto library = device::nvcomp::open();
   ASSERT_TRUE(library.ok()) << library.error().to_string();
   const device::device_step step{device::step_kind::lz4_block};
@@ -219,7 +219,7 @@ TEST_F(Nvcomp, AStreamTooLongForTheEngineKeepsNoOtherAwayFromIt) {
 }
 
 // Made by hand, because not every c-blosc has Snappy.
-TEST_F(Nvcomp, DecodesSnappyInsideOfBlosc) {
+TEST_F(Nvcomp, DecodesSnappyInsideBlosc) {
   const auto store = make_memory_store();
   model_options options;
   options.shape = options.chunks = {8};
@@ -240,7 +240,7 @@ TEST_F(Nvcomp, DecodesSnappyInsideOfBlosc) {
   EXPECT_EQ(penstock_fake_nvcomp_streams("snappy"), before + 1);
 }
 
-TEST_F(Nvcomp, LeavesToOurDecodersWhatItCannotVerifyOrDoesNotKnow) {
+TEST_F(Nvcomp, OurDecodersHandleUnsupportedStreams) {
   const auto with = context_with("nvcomp");
   for (const std::string& codecs : {zstd(true), blosc("blosclz"), std::string("[") + kBytes + "]"}) {
     const auto store = make_memory_store();
@@ -271,7 +271,7 @@ TEST_F(Nvcomp, ReadsRandomArraysOfAllLayouts) {
   }
 }
 
-TEST_F(Nvcomp, CallsShareTheWorkspaceWhereAllOfItWouldBeTooMuch) {
+TEST_F(Nvcomp, CallsShareAWorkspaceOfLimitedSize) {
   auto library = device::nvcomp::open();
   ASSERT_TRUE(library.ok()) << library.error().to_string();
   constexpr std::uint64_t kGigabyte = std::uint64_t{1} << 30;
@@ -307,7 +307,7 @@ TEST_F(Nvcomp, CallsShareTheWorkspaceWhereAllOfItWouldBeTooMuch) {
   EXPECT_EQ(launches.back().grid, 10U);
 }
 
-TEST_F(Nvcomp, StreamsThatAreNoneAreLeftToOurDecoders) {
+TEST_F(Nvcomp, OurDecodersReportInvalidStreams) {
   auto library = device::nvcomp::open();
   ASSERT_TRUE(library.ok()) << library.error().to_string();
   using device::step_kind;
@@ -359,13 +359,13 @@ struct spoken {
   const char* sentence;
 };
 
-TEST_F(Nvcomp, WhatItSaysAboutAStreamIsTheChunksError) {
+TEST_F(Nvcomp, ItsStatusOfAStreamIsTheChunksError) {
   const auto store = make_memory_store();
   write_model(*store, "a/", small(zstd(false)));
   for (const spoken& each :
        {spoken{12, errc::corrupt_data, "the stream is damaged"},
-        spoken{13, errc::corrupt_data, "the checksum does not fit the content"},
-        spoken{15, errc::corrupt_data, "decodes to another size than the chunk has"},
+        spoken{13, errc::corrupt_data, "the checksum does not match the content"},
+        spoken{15, errc::corrupt_data, "its decoded size differs from that of the chunk"},
         spoken{11, errc::io_error, "nvCOMP failed to decode"}, spoken{1000, errc::io_error, "nvCOMP failed to decode"},
         spoken{-1, errc::io_error, "nvCOMP failed to decode"}}) {
     penstock_fake_nvcomp_say(each.status);
@@ -378,7 +378,7 @@ TEST_F(Nvcomp, WhatItSaysAboutAStreamIsTheChunksError) {
   }
 }
 
-TEST_F(Nvcomp, ChecksumsOfStreamsAreVerifiedBehindIt) {
+TEST_F(Nvcomp, ChecksumsOfStreamsAreVerifiedAfterIt) {
   const char* const kZlib = R"({"name":"numcodecs.zlib","configuration":{"level":6}})";
   const auto with = context_with("nvcomp");
   model_options options = small(chain(kZlib));
@@ -396,13 +396,13 @@ TEST_F(Nvcomp, ChecksumsOfStreamsAreVerifiedBehindIt) {
   }
   auto made = read(open_in(store, with));
   ASSERT_FALSE(made.ok());
-  EXPECT_NE(made.error().to_string().find("the checksum does not fit the content"), std::string::npos)
+  EXPECT_NE(made.error().to_string().find("the checksum does not match the content"), std::string::npos)
       << made.error().to_string();
   EXPECT_NE(made.error().to_string().find("c/1/2"), std::string::npos) << made.error().to_string();
   std::filesystem::remove_all(folder);
 }
 
-TEST_F(Nvcomp, ACallThatFailsIsTheReadsErrorAndTheContexts) {
+TEST_F(Nvcomp, AFailedCallFailsTheReadAndTheContext) {
   const auto store = make_memory_store();
   const model_array model = write_model(*store, "a/", small(zstd(false)));
   const auto with = context_with("nvcomp");
@@ -441,7 +441,7 @@ TEST_F(Nvcomp, AfterWarmUpNothingIsAllocatedAndNothingWaits) {
 }
 
 // The accepted versions, and the function that returns the workspace in each.
-TEST_F(Nvcomp, TheVersionThatItTellsDecides) {
+TEST_F(Nvcomp, ItsVersionDeterminesWhetherItIsUsed) {
   const auto opened_as = [](const char* version) {
     setenv("PENSTOCK_FAKE_NVCOMP_VERSION", version, 1);
     auto made = device::nvcomp::open();
@@ -456,8 +456,8 @@ TEST_F(Nvcomp, TheVersionThatItTellsDecides) {
   };
   EXPECT_EQ(opened_as("5301"), "takes 5.3.1, 6000");
   EXPECT_EQ(opened_as("6000"), "takes 6.0.0, 6000");
-  EXPECT_EQ(opened_as("4210").rfind("nvCOMP 4.2.10 is too old: Penstock takes versions 5 and 6", 0), 0U);
-  EXPECT_EQ(opened_as("7000"), "nvCOMP 7.0.0 is newer than this release knows: it takes versions 5 and 6");
+  EXPECT_EQ(opened_as("4210").rfind("nvCOMP 4.2.10 is too old: Penstock supports versions 5 and 6", 0), 0U);
+  EXPECT_EQ(opened_as("7000"), "nvCOMP 7.0.0 is newer than this release supports: it supports versions 5 and 6");
 }
 
 TEST_F(Nvcomp, ThatIsAbsentIsOneClearError) {

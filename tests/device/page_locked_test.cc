@@ -58,7 +58,7 @@ class PageLocked : public FakeDevice {
 };
 
 // As in a sandbox that ignores the driver's mappings.
-TEST_F(PageLocked, MemoryThatTheSystemDoesNotWriteToIsReplacedByOurs) {
+TEST_F(PageLocked, MemoryThatTheSystemCannotWriteToIsReplaced) {
   const auto folder = std::filesystem::temp_directory_path() / ("penstock_page_locked_" + std::to_string(::getpid()));
   const std::shared_ptr<store> files = open_file_store(folder.string());
   const model_array model = write_model(*files, "a/", chunks_of(64 << 10, 8, ""));
@@ -77,7 +77,7 @@ TEST_F(PageLocked, MemoryThatTheSystemDoesNotWriteToIsReplacedByOurs) {
 }
 
 // Most machines have one node, 0: a device near it differs from a device of which no node is known.
-TEST_F(PageLocked, TheRingTakesMemoryOfTheDevicesNode) {
+TEST_F(PageLocked, TheRingAllocatesOnTheDevicesNode) {
   constexpr const char* kNear = "page-locked near node 0";
   {
     const preferred_node near(0U);
@@ -99,7 +99,7 @@ TEST_F(PageLocked, TheRingTakesMemoryOfTheDevicesNode) {
   }
 }
 
-TEST_F(PageLocked, IdleSegmentsMakeWayForALargerBlock) {
+TEST_F(PageLocked, IdleSegmentsAreReleasedForALargerBlock) {
   cuda::page_locked_ring ring(driver, context, 96 * kMiB);
   std::vector<std::byte*> blocks;
   while (std::byte* const each = ring.take(8 * kMiB)) blocks.push_back(each);
@@ -122,7 +122,7 @@ TEST_F(PageLocked, IdleSegmentsMakeWayForALargerBlock) {
   ring.give(all);
 }
 
-TEST_F(PageLocked, ABlockGivesBackWhatItDoesNotNeed) {
+TEST_F(PageLocked, ABlockReturnsUnneededBytes) {
   cuda::page_locked_ring ring(driver, context, 1024);
   std::byte* const first = ring.take(1024);
   ASSERT_NE(first, nullptr);
@@ -139,7 +139,7 @@ TEST_F(PageLocked, ABlockGivesBackWhatItDoesNotNeed) {
   ring.give(first);
 }
 
-TEST_F(PageLocked, WhatTheMachineDoesNotHaveIsNotWaitedFor) {
+TEST_F(PageLocked, DoesNotWaitForMemoryThatDoesNotExist) {
   cuda::page_locked_ring ring(driver, context, 64 * kMiB);
   constexpr int kOutOfMemory = 2;
   penstock_fake_cuda_fail("cuMemHostAlloc", 0, kOutOfMemory);
@@ -151,7 +151,7 @@ TEST_F(PageLocked, WhatTheMachineDoesNotHaveIsNotWaitedFor) {
 }
 
 // Four workers and space for two chunks: two of them wait.
-TEST_F(PageLocked, LongChunksWaitForRoom) {
+TEST_F(PageLocked, LongChunksWaitForSpace) {
   const auto folder = std::filesystem::temp_directory_path() / ("penstock_page_locked_" + std::to_string(::getpid()));
   for (const char* const codec : {"", R"(,{"name":"zstd","configuration":{"level":1,"checksum":false}})",
                                   R"(,{"name":"numcodecs.bz2","configuration":{"level":1}})"}) {
@@ -173,7 +173,7 @@ TEST_F(PageLocked, LongChunksWaitForRoom) {
 
 // A driver call may wait for queued work: memory that is freed while it waits wakes the job, which needs the job's
 // lock.
-TEST_F(PageLocked, ARequestForMoreHoldsNoLockOfCompletions) {
+TEST_F(PageLocked, ARequestForMoreMemoryHoldsNoCompletionLock) {
   const auto store = make_memory_store();
   const model_array model = write_model(*store, "a/", chunks_of(kMiB, 40, ""));
   penstock_fake_cuda_configure(1, 1, 0);
@@ -185,7 +185,7 @@ TEST_F(PageLocked, ARequestForMoreHoldsNoLockOfCompletions) {
   EXPECT_FALSE(seeded->stuck());
 }
 
-TEST_F(PageLocked, LongChunksComeAfterShortOnes) {
+TEST_F(PageLocked, LongChunksFollowShortOnes) {
   const auto store = make_memory_store();
   const model_array shorts = write_model(*store, "a/", chunks_of(kMiB, 48, ""));
   const array opened = open_in(store, 64 * kMiB);

@@ -40,7 +40,7 @@ TEST_F(DevicePlace, TheDriverNamesTheNode) {
   EXPECT_EQ(node(), std::nullopt);
 }
 
-TEST_F(DevicePlace, ForAnOlderDriverTheSystemDoes) {
+TEST_F(DevicePlace, ForAnOlderDriverTheSystemNamesTheNode) {
   driver_says_no_node();
   EXPECT_EQ(node(), std::nullopt);
   system_says("2\n");
@@ -51,7 +51,7 @@ TEST_F(DevicePlace, ForAnOlderDriverTheSystemDoes) {
   EXPECT_EQ(node(), std::nullopt);
 }
 
-TEST_F(DevicePlace, SharedMemoryIsThatOfAnIntegratedDeviceOrACoherentLink) {
+TEST_F(DevicePlace, MemoryIsSharedByIntegratedOrCoherentDevices) {
   EXPECT_FALSE(cuda::reads_host_memory(driver, 0));
   penstock_fake_cuda_attribute(cuda::kAttributeIntegrated, 1, cuda::kSuccess);
   EXPECT_FALSE(cuda::reads_host_memory(driver, 0));  // not what the ring registers

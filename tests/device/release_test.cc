@@ -54,8 +54,8 @@ class DeviceRelease : public FakeDevice {
   std::optional<array> opened, other;  // of one size
 };
 
-// Another stream of the context is always busy, like one that trains. The chunks are copied without a kernel.
-TEST_F(DeviceRelease, MemoryWaitsForTheStreamThatItWasReleasedOn) {
+// Another stream of the context is always busy, as in training. The chunks are copied without a kernel.
+TEST_F(DeviceRelease, MemoryIsReusedAfterItsStreamOnly) {
   const cuda::stream_ref busy = make_stream(), mine = make_stream();
   const auto nothing = [](void*) {};
   void* first = nullptr;
@@ -78,7 +78,7 @@ TEST_F(DeviceRelease, MemoryWaitsForTheStreamThatItWasReleasedOn) {
   ASSERT_EQ(driver.stream_synchronize(busy), cuda::kSuccess);
 }
 
-TEST_F(DeviceRelease, MemoryIsNotWrittenBeforeTheStreamIsThrough) {
+TEST_F(DeviceRelease, MemoryIsNotWrittenBeforeTheStreamIsDone) {
   const cuda::stream_ref one = make_stream(), two = make_stream();
   struct seen_values {
     void* from;
@@ -152,7 +152,7 @@ TEST_F(DeviceRelease, MemoryOfAnotherContextIsRefused) {
   ASSERT_EQ(driver.mem_free(memory), cuda::kSuccess);
 }
 
-TEST_F(DeviceRelease, AForkedProcessSaysThatItCannotUseTheDevice) {
+TEST_F(DeviceRelease, AForkedProcessReportsThatItCannotUseTheDevice) {
   auto before = std::make_unique<device_tensor>(read());
   const pid_t child = ::fork();
   if (child == 0) {

@@ -65,7 +65,7 @@ TEST_F(ResidentWave, DecodesTheSameChunksAgainAndAgain) {
   }
 }
 
-TEST_F(ResidentWave, ShowsWhatNoKernelHasWritten) {
+TEST_F(ResidentWave, ShowsBytesThatNoKernelHasWritten) {
   auto wave = make(0);
   ASSERT_TRUE(wave.ok());
   EXPECT_EQ(*(*wave)->output(0), bytes(texts_[0].size(), std::byte{0xa5}));
@@ -86,7 +86,7 @@ TEST_F(ResidentWave, ReportsDamagedChunksByTheirStatus) {
   EXPECT_EQ(*(*wave)->output(0), bytes_of(texts_[0]));
 }
 
-TEST_F(ResidentWave, LetsALibraryDecode) {
+TEST_F(ResidentWave, DecodesWithALibrary) {
   setenv("PENSTOCK_NVCOMP", PENSTOCK_FAKE_NVCOMP, 1);
   auto library = device::nvcomp::open();
   ASSERT_TRUE(library.ok()) << library.error().to_string();
@@ -98,7 +98,7 @@ TEST_F(ResidentWave, LetsALibraryDecode) {
   EXPECT_EQ(make(resident_wave::kHost, library->get()).error().code(), errc::unsupported);
 }
 
-TEST_F(ResidentWave, GivesBackWhatItTookAlsoWhenItFails) {
+TEST_F(ResidentWave, ReleasesEverythingOnFailure) {
   const auto before = penstock_fake_cuda_live_bytes();
   {
     ASSERT_TRUE(make(0).ok());

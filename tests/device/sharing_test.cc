@@ -45,7 +45,7 @@ class noting_store final : public store {
 
 class DeviceSharing : public FakeDevice {};
 
-TEST_F(DeviceSharing, TwoDevicesTakeTurnsAtTheHostsThreads) {
+TEST_F(DeviceSharing, TwoDevicesShareTheHostsThreads) {
   constexpr std::size_t kChunks = 100;
   model_options options;
   options.shape = {kChunks * 1024};

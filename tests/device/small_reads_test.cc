@@ -41,7 +41,7 @@ class DeviceSmallRead : public FakeDevice, public testing::WithParamInterface<sm
 };
 
 // Ten chunks of 8 KiB in ten files.
-TEST_P(DeviceSmallRead, TakesFewDriverCalls) {
+TEST_P(DeviceSmallRead, NeedsFewDriverCalls) {
   std::filesystem::remove_all(folder);
   const std::shared_ptr<store> files = open_file_store(folder.string());
   model_options wanted;

@@ -50,7 +50,7 @@ result<std::vector<std::unique_ptr<snapshot>>> consume(device_tiles& tiles, cons
 
 class DeviceTilesOnSchedules : public FakeDevice, public testing::WithParamInterface<std::uint64_t> {};
 
-TEST_P(DeviceTilesOnSchedules, AreWhatTheModelHoldsWhenTheConsumersStreamGetsThere) {
+TEST_P(DeviceTilesOnSchedules, EqualTheModelWhenTheConsumerReadsThem) {
   std::mt19937_64 random(GetParam());
   const auto [seeded, ctx] = make_seeded(GetParam(), random());
   const opened_array all = make_array(make_memory_store(), ctx, "a", small_model(GetParam()));
@@ -76,7 +76,7 @@ INSTANTIATE_TEST_SUITE_P(Seeds, DeviceTilesOnSchedules, testing::Range<std::uint
 
 class DeviceTiles : public FakeDevice {};
 
-TEST_F(DeviceTiles, StayWhatTheyAreWhileASlowConsumerUsesThem) {
+TEST_F(DeviceTiles, AreNotOverwrittenWhileASlowConsumerUsesThem) {
   const auto ctx = context::make({}).value();
   const opened_array all = make_array(make_memory_store(), ctx, "a", small_model(2));
   device_tiles_options how;
@@ -92,7 +92,7 @@ TEST_F(DeviceTiles, StayWhatTheyAreWhileASlowConsumerUsesThem) {
   for (const auto& each : *consumers) EXPECT_EQ(each->seen, each->expected);
 }
 
-TEST_F(DeviceTiles, AreInDepthAndOneBuffersThatAreReused) {
+TEST_F(DeviceTiles, ReuseDepthPlusOneBuffers) {
   const auto ctx = context::make({}).value();
   const opened_array all = make_array(make_memory_store(), ctx, "a", small_model(1));
   device_tiles_options how;
@@ -147,7 +147,7 @@ TEST_F(DeviceTiles, AChunkThatFailsOnTheDeviceEndsTheStreamAndIsNamed) {
   }
 }
 
-TEST_F(DeviceTiles, EndWhenTheyAreCancelledOrDestroyedAndReturnTheirMemory) {
+TEST_F(DeviceTiles, ReturnTheirMemoryWhenCancelledOrDestroyed) {
   {
     const auto ctx = context::make({}).value();
     const opened_array all = make_array(make_memory_store(), ctx, "a", small_model(3));

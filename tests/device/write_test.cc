@@ -14,7 +14,7 @@ namespace {
 
 class DeviceWrite : public FakeDevice, public testing::WithParamInterface<std::uint64_t> {};
 
-TEST_P(DeviceWrite, LeavesWhatTheModelHolds) {
+TEST_P(DeviceWrite, StoresTheModelsValues) {
   std::mt19937_64 random(GetParam());
   penstock_fake_cuda_configure(GetParam(), GetParam() % 3 == 0 ? 1 : 0, GetParam() % 2 == 0 ? 0 : 20);
   context_options roomy, narrow;
@@ -79,7 +79,7 @@ TEST_P(DeviceWrite, LeavesWhatTheModelHolds) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, DeviceWrite, testing::Range<std::uint64_t>(1, 7));
 
-TEST_F(FakeDevice, ValuesOfNoDeviceAreRefused) {
+TEST_F(FakeDevice, ValuesWithoutADeviceAreRefused) {
   const auto store = make_memory_store();
   model_options how;
   how.shape = {4};

@@ -51,8 +51,8 @@ void give_memory(const void* at, std::size_t bytes, const char* name, content ho
 /// \param shared_bytes  Of its `__shared__` variables.
 void launch(std::uint32_t grid, std::uint32_t threads, std::size_t shared_bytes, const std::function<void()>& lane);
 
-/// Findings since the last call: sentences that name the place in the source, each once. Lanes that wait for each other
-/// end the process instead.
+/// Findings since the last call: sentences that name the place in the source, each once. If lanes wait for each other,
+/// the process ends instead.
 std::vector<std::string> take_findings();
 
 /// Counts so far.

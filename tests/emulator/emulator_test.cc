@@ -23,7 +23,7 @@ std::vector<std::string> findings_of(const faulty& each, turn next) {
   return take_findings();
 }
 
-TEST(Emulator, FindsWhatLanesMustNotDo) {
+TEST(Emulator, FindsEveryKindOfFault) {
   for (const faulty* each = kFaulty; each->lane != nullptr; ++each) {
     for (const turn next : {turn::lowest_first, turn::highest_first, turn::random}) {
       if (each->ends) {
@@ -45,7 +45,7 @@ TEST(Emulator, FindsWhatLanesMustNotDo) {
   }
 }
 
-TEST(Emulator, RunsTheSameTwiceAndAnotherWayWithAnotherSeed) {
+TEST(Emulator, RunsAreRepeatableBySeed) {
   // The last writing lane depends on the schedule; the emulator finds the race in any schedule.
   const auto last_writers = [](std::uint32_t seed) {
     std::vector<unsigned> out;

@@ -19,7 +19,7 @@ namespace {
 using emulator::content;
 using emulator::use;
 
-TEST(Emulated, Lz4EncoderMakesWhatItsHostFormDoes) {
+TEST(Emulated, Lz4EncoderEqualsItsHostForm) {
   const emulator::kernel* const kernel = emulator::find_kernel("penstock_encode_lz4");
   ASSERT_NE(kernel, nullptr);
   for (const char* kind : kKinds) {
@@ -48,7 +48,7 @@ TEST(Emulated, Lz4EncoderMakesWhatItsHostFormDoes) {
   }
 }
 
-TEST(Emulated, ZstdEncoderMakesWhatItsHostFormDoes) {
+TEST(Emulated, ZstdEncoderEqualsItsHostForm) {
   const emulator::kernel* const kernel = emulator::find_kernel("penstock_encode_zstd");
   ASSERT_NE(kernel, nullptr);
   const auto shared = std::make_unique<zstd_encode_shared>();
@@ -83,7 +83,7 @@ TEST(Emulated, ZstdEncoderMakesWhatItsHostFormDoes) {
   }
 }
 
-TEST(Emulated, ZstdEncoderOfBlocksMakesWhatOneWarpDoes) {
+TEST(Emulated, ZstdEncoderOfBlocksEqualsOneWarp) {
   const emulator::kernel* const encode = emulator::find_kernel("penstock_encode_zstd_blocks");
   const emulator::kernel* const join = emulator::find_kernel("penstock_join_zstd_blocks");
   ASSERT_TRUE(encode != nullptr && join != nullptr);
@@ -129,7 +129,7 @@ TEST(Emulated, ZstdEncoderOfBlocksMakesWhatOneWarpDoes) {
 }
 
 // All kernels of a chain, one after the other, in the memory of a wave.
-TEST(Emulated, EncodePlanMakesWhatDecodersDecode) {
+TEST(Emulated, DecodersReadTheOutputOfAnEncodePlan) {
   const std::vector<std::vector<device_step>> chains = {
       {{step_kind::shuffle, 4}, {step_kind::lz4}, {step_kind::crc32c}},
       {{step_kind::bitshuffle, 2}, {step_kind::zstd, 1, 1}, {step_kind::crc32c}},

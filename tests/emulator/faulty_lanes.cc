@@ -92,7 +92,7 @@ void warps_in_order(unsigned* words) {
   words[lane()] = lane();
   __syncthreads();
   const unsigned other = words[(lane() + 32) % 64];
-  if (lane() < 32) __syncwarp();  // not all warps need to do the same
+  if (lane() < 32) __syncwarp();  // warps need not do the same
   __syncthreads();
   words[lane()] = other;
 }

@@ -68,7 +68,7 @@ region* find(std::uintptr_t at) {
   return recent[0] = std::prev(behind)->get();
 }
 
-// Not inlined: with the code that formats these messages in it, each access would save all registers.
+// Not inlined: if this code, which formats messages, were inlined, each access would save all registers.
 [[gnu::cold, gnu::noinline]] void finding(const char* before, const region& in, const char* behind, const void* site) {
   emulator::finding(before + in.name + behind, site);
 }

@@ -109,7 +109,7 @@ struct moves {
   }
 };
 
-TEST(Emulated, MoveWritesWhatItsHostFormDoes) {
+TEST(Emulated, MoveEqualsItsHostForm) {
   for (std::uint32_t seed = 1; seed <= 10; ++seed) {  // thousands of boxes
     moves with(seed);
     const cuda::move_parameters parameters{with.items.data(), with.axes.data(), with.runs.data(), with.tiles.data(),
@@ -144,7 +144,7 @@ TEST(Emulated, MoveWritesWhatItsHostFormDoes) {
   }
 }
 
-TEST(Emulated, GatherWritesWhatItsHostFormDoes) {
+TEST(Emulated, GatherEqualsItsHostForm) {
   for (const std::uint32_t unit : {1U, 2U, 4U, 8U, 16U}) {
     std::vector<std::uint8_t> from(20'000), to(8 * 7 * 5 * unit, 0xee);
     for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::uint8_t>(i * 31 >> 3);
@@ -175,7 +175,7 @@ TEST(Emulated, GatherWritesWhatItsHostFormDoes) {
   }
 }
 
-TEST(Emulated, LibraryCheckVerifiesSumsAndTranslatesOutcomes) {
+TEST(Emulated, LibraryCheckVerifiesSumsAndConvertsStatuses) {
   using namespace device;
   std::vector<std::uint8_t> content_bytes(5000);
   for (std::size_t i = 0; i < content_bytes.size(); ++i) content_bytes[i] = static_cast<std::uint8_t>(i * i >> 5);

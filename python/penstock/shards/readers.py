@@ -63,7 +63,7 @@ class _Part:
     def __init__(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], chunks: tuple[int, ...]) -> None:
         self.name, self.shape, self.dtype, self.chunks = name, shape, dtype, chunks
         if not dtype.itemsize:
-            raise UnsupportedError(f"'{name}' has items of no bytes ({dtype}), which cannot be joined")
+            raise UnsupportedError(f"'{name}' has items of 0 bytes ({dtype}), which cannot be joined")
 
     def box(self, selection: tuple[slice, ...]) -> npt.NDArray[Any]:
         """A C-order array of the selected elements, in native byte order."""

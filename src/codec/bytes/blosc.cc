@@ -64,10 +64,10 @@ result<> check(const frame_header& header, std::span<const std::byte> encoded, s
     return corrupt("blosc frame has format version {}, only {} can be read", header.version, BLOSC_VERSION_FORMAT);
   }
   if (header.encoded_bytes != encoded.size()) {
-    return corrupt("blosc frame says that it has {} bytes, it has {}", header.encoded_bytes, encoded.size());
+    return corrupt("blosc frame declares {} bytes, it has {}", header.encoded_bytes, encoded.size());
   }
   if (header.decoded_bytes > room || header.decoded_bytes > BLOSC_MAX_BUFFERSIZE) {
-    return corrupt("blosc frame says that it decodes to {} bytes, room is for {}", header.decoded_bytes, room);
+    return corrupt("blosc frame declares {} decoded bytes, the output has room for {}", header.decoded_bytes, room);
   }
   std::size_t decoded = 0;
   if (blosc_cbuffer_validate(encoded.data(), encoded.size(), &decoded) != 0 || decoded != header.decoded_bytes) {
@@ -85,8 +85,7 @@ result<> check(const frame_header& header, std::span<const std::byte> encoded, s
   }
   if (header.is_copy()) {
     if (header.encoded_bytes != header.decoded_bytes + BLOSC_MAX_OVERHEAD) {
-      return corrupt("blosc frame of {} bytes says that it is a plain copy of {}", header.encoded_bytes,
-                     header.decoded_bytes);
+      return corrupt("blosc frame of {} bytes declares a plain copy of {}", header.encoded_bytes, header.decoded_bytes);
     }
     return {};
   }

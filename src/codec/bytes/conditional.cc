@@ -74,8 +74,8 @@ class conditional_codec final : public byte_codec {
     }
     if (current.size() > out.size()) {
       scratch.out_of_room = true;
-      return error{errc::corrupt_data,
-                   fmt::format("conditional chunk decodes to {} bytes, room is for {}", current.size(), out.size())};
+      return error{errc::corrupt_data, fmt::format("conditional chunk decodes to {} bytes, the output has room for {}",
+                                                   current.size(), out.size())};
     }
     if (!current.empty()) std::memcpy(out.data(), current.data(), current.size());
     return std::span<const std::byte>(out.data(), current.size());

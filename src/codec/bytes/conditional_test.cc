@@ -87,7 +87,7 @@ TEST(Conditional, RefusesDamagedChunks) {
   EXPECT_EQ(read(chain, stored({1 << 15, bytes(kBytes)}, 2), out), "conditional chunk applies codec 15, there are 1");
   EXPECT_EQ(read(chain, stored({0, bytes(kBytes - 1)}, 2), out), "chunk decoded to 599 bytes, its shape needs 600");
   EXPECT_EQ(read(chain, stored({0, bytes(kBytes + 1)}, 2), out),
-            "conditional chunk decodes to 601 bytes, room is for 600");
+            "conditional chunk decodes to 601 bytes, the output has room for 600");
   EXPECT_NE(read(chain, stored({1, bytes(kBytes)}, 2), out), "");
 }
 

@@ -37,7 +37,7 @@ class lz4_codec final : public byte_codec {
     if (bytes > out.size()) {
       scratch.out_of_room = bytes <= LZ4_MAX_INPUT_SIZE;
       return error{errc::corrupt_data,
-                   fmt::format("lz4 block says that it decodes to {} bytes, room is for {}", bytes, out.size())};
+                   fmt::format("lz4 block declares {} decoded bytes, the output has room for {}", bytes, out.size())};
     }
     const std::size_t block = encoded.size() - kSizeBytes;
     if (bytes > LZ4_MAX_INPUT_SIZE || block > static_cast<std::size_t>(std::numeric_limits<int>::max())) {

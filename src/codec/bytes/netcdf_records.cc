@@ -41,8 +41,8 @@ class records_codec final : public byte_codec {
     const std::size_t count = (encoded.size() - bytes_) / step_ + 1;
     if (count > out.size() / bytes_) {
       scratch.out_of_room = true;
-      return error(errc::corrupt_data,
-                   fmt::format("{} data: {} parts of {} bytes, room is for {}", kName, count, bytes_, out.size()));
+      return error(errc::corrupt_data, fmt::format("{} data: {} parts of {} bytes, the output has room for {}", kName,
+                                                   count, bytes_, out.size()));
     }
     switch (bytes_) {
       case 1:

@@ -23,7 +23,7 @@ error library_error(std::size_t code, std::uint64_t room, const std::byte* frame
     const unsigned long long says = ZSTD_getFrameContentSize(frame, bytes);
     if (says != ZSTD_CONTENTSIZE_UNKNOWN && says != ZSTD_CONTENTSIZE_ERROR) {
       return {errc::corrupt_data,
-              fmt::format("zstd frame says that it decodes to {} bytes, room is for {}", says, room)};
+              fmt::format("zstd frame declares {} decoded bytes, the output has room for {}", says, room)};
     }
     return {errc::corrupt_data, fmt::format("zstd frame decodes to more than {} bytes", room)};
   }

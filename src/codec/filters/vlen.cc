@@ -130,7 +130,8 @@ class vlen_codec final : public byte_codec {
                                worker_scratch&) const override {
     PENSTOCK_ASSIGN(const std::uint64_t bytes, encoded_bytes(decoded));
     if (out.size() < bytes) {
-      return error{errc::invalid_argument, fmt::format("{} needs {} bytes, room is for {}", name_, bytes, out.size())};
+      return error{errc::invalid_argument,
+                   fmt::format("{} needs {} bytes, the output has room for {}", name_, bytes, out.size())};
     }
     std::byte* to = out.data();
     store_32(to, static_cast<std::uint32_t>(items_));

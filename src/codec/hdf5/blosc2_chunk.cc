@@ -97,10 +97,10 @@ result<blosc2_chunk> blosc2_chunk::parse(bytes_in from) {
   made.block_bytes_ = std::min<std::uint64_t>(word(from, 8), made.decoded_bytes_);
   made.item_bytes_ = header[3];
   if (encoded_bytes < kHeaderBytes || encoded_bytes > from.size()) {
-    return corrupt("says that it has {} bytes, there are {}", encoded_bytes, from.size());
+    return corrupt("declares {} bytes, there are {}", encoded_bytes, from.size());
   }
   made.encoded_ = from.first(encoded_bytes);
-  if (made.decoded_bytes_ > kMostBytes) return corrupt("says that it decodes to {} bytes", made.decoded_bytes_);
+  if (made.decoded_bytes_ > kMostBytes) return corrupt("declares {} decoded bytes", made.decoded_bytes_);
   if (made.item_bytes_ == 0) return corrupt("has items of 0 bytes");
 
   switch (blosc2_flags >> 4 & 7) {
@@ -126,7 +126,7 @@ result<blosc2_chunk> blosc2_chunk::parse(bytes_in from) {
   if (made.decoded_bytes_ == 0) return made;
   if ((flags & 0x02) != 0) {
     if (encoded_bytes != kHeaderBytes + made.decoded_bytes_) {
-      return corrupt("of {} bytes says that it is a plain copy of {}", encoded_bytes, made.decoded_bytes_);
+      return corrupt("of {} bytes declares a plain copy of {}", encoded_bytes, made.decoded_bytes_);
     }
     made.content_ = content::copy;
     return made;

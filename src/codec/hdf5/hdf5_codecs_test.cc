@@ -39,7 +39,7 @@ TEST(Hdf5Codecs, LzfCopiesLiteralsAndReferencesThatOverlap) {
   EXPECT_NE(decoded("hdf5.lzf", "{}", of({0, 5, 0x20, 1})).find("begins before the output"), std::string::npos);
   EXPECT_NE(decoded("hdf5.lzf", "{}", of({2, 5})).find("ends within a run"), std::string::npos);
   EXPECT_NE(decoded("hdf5.lzf", "{}", of({0, 5, 0xe0})).find("ends within a reference"), std::string::npos);
-  EXPECT_NE(decoded("hdf5.lzf", "{}", of({1, 5, 6}), 1).find("room is for 1"), std::string::npos);
+  EXPECT_NE(decoded("hdf5.lzf", "{}", of({1, 5, 6}), 1).find("the output has room for 1"), std::string::npos);
 }
 
 TEST(Hdf5Codecs, Lz4BlocksThatDidNotShrinkAreStoredUnchanged) {
@@ -47,12 +47,12 @@ TEST(Hdf5Codecs, Lz4BlocksThatDidNotShrinkAreStoredUnchanged) {
   EXPECT_EQ(decoded("hdf5.lz4", "{}", stored), "1 2 3 4 5");
   bytes none = stored;
   none[11] = std::byte{0};
-  EXPECT_NE(decoded("hdf5.lz4", "{}", none).find("blocks of no bytes"), std::string::npos);
+  EXPECT_NE(decoded("hdf5.lz4", "{}", none).find("blocks of 0 bytes"), std::string::npos);
   bytes cut(stored.begin(), stored.end() - 1);
   EXPECT_NE(decoded("hdf5.lz4", "{}", cut).find("a block of 2 bytes, there are 1"), std::string::npos);
   bytes huge = stored;
   huge[0] = std::byte{0x7f};
-  EXPECT_NE(decoded("hdf5.lz4", "{}", huge).find("room is for 64"), std::string::npos);
+  EXPECT_NE(decoded("hdf5.lz4", "{}", huge).find("the output has room for 64"), std::string::npos);
 }
 
 TEST(Hdf5Codecs, BitshuffleKeepsAnIncompleteGroupOfEight) {
@@ -130,7 +130,7 @@ TEST(Hdf5Codecs, FieldIsCutFromEachItem) {
   const char* const settings = R"({"elementsize":4,"offset":1,"bytes":2})";
   EXPECT_EQ(decoded("hdf5.field", settings, of({1, 2, 3, 4, 5, 6, 7, 8})), "2 3 6 7");
   EXPECT_NE(decoded("hdf5.field", settings, of({1, 2, 3})).find("3 bytes are not a multiple"), std::string::npos);
-  EXPECT_NE(decoded("hdf5.field", settings, bytes(400)).find("room is for 64"), std::string::npos);
+  EXPECT_NE(decoded("hdf5.field", settings, bytes(400)).find("the output has room for 64"), std::string::npos);
   for (const char* bad : {R"({"elementsize":4,"offset":3,"bytes":2})", R"({"elementsize":4,"offset":0,"bytes":0})"})
     EXPECT_FALSE(make_byte_codec({"hdf5.field", json::parse(bad).value()}, 1).ok()) << bad;
 }
@@ -156,7 +156,7 @@ TEST(Hdf5Codecs, Blosc2SaysWhatIsWrongWithAFrame) {
   const auto expect = [](const std::string& got, const char* text) {
     EXPECT_NE(got.find(text), std::string::npos) << got;
   };
-  expect(decoded("hdf5.blosc2", "{}", frame, 11), "it decodes to 12 bytes, room is for 11");
+  expect(decoded("hdf5.blosc2", "{}", frame, 11), "it decodes to 12 bytes, the output has room for 11");
   expect(decoded("hdf5.blosc2", "{}", bytes(frame.begin(), frame.begin() + 80)), "it has 80 bytes");
   expect(decoded("hdf5.blosc2", "{}", bytes(frame.begin(), frame.end() - 1)), "a frame of 216 bytes");
   expect(with(2, 'c'), "it is not a Blosc 2 frame");
@@ -168,7 +168,7 @@ TEST(Hdf5Codecs, Blosc2SaysWhatIsWrongWithAFrame) {
   expect(with(97, 2), "blosc2 chunk has format version 2");
   expect(with(97 + 3, 0), "has items of 0 bytes");
   expect(with(97 + 4, 11), "plain copy of 11");
-  expect(with(97 + 12, 255), "says that it has 255 bytes, there are 44");
+  expect(with(97 + 12, 255), "declares 255 bytes, there are 44");
   expect(with(97 + 30, 1), "unsupported: blosc2 chunk has blocks of different lengths");
   expect(with(97 + 31, 0x10), "0 0 0 0 0 0 0 0 0 0 0 0");
   expect(with(97 + 31, 0x20), "consists of NaN, its items have 2 bytes");

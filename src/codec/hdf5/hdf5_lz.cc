@@ -71,7 +71,7 @@ class hdf5_lz4_codec final : public decode_only_codec {
     PENSTOCK_ASSIGN(const auto room, take(out, load_big(encoded.first(8)), scratch));
     const std::uint64_t block = load_big(encoded.subspan(8, 4));
     encoded = encoded.subspan(12);
-    if (block == 0 && !room.empty()) return damaged("blocks of no bytes");
+    if (block == 0 && !room.empty()) return damaged("blocks of 0 bytes");
     if (block > LZ4_MAX_INPUT_SIZE) return damaged(fmt::format("blocks of {} bytes", block));
     for (std::size_t at = 0; at < room.size();) {
       const std::size_t size = std::min<std::size_t>(static_cast<std::size_t>(block), room.size() - at);

@@ -35,7 +35,7 @@ class nbit_program {
     if (!packed) return {};
     at_ = 3;
     PENSTOCK_ASSIGN(element_bytes, read_type(0, 0));
-    if (element_bytes == 0) return wrong("elements of no bytes");
+    if (element_bytes == 0) return wrong("elements of 0 bytes");
     return {};
   }
 

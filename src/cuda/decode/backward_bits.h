@@ -25,13 +25,13 @@ class loaded_words {
 
  private:
   const std::uint8_t* words_;
-  std::int32_t next_;  ///< the word to take next, counted from `words_`
+  std::int32_t next_;  ///< index of the next word in `words_`
 };
 
 inline constexpr int kStagedWords = 8;
 
-/// The same through shared memory, to which words are copied six refills before they are taken. For lanes that refill
-/// at different times: all lanes wait for a load into a register as soon as one of them needs its own.
+/// The same through shared memory, to which words are copied six refills before their use. For lanes that refill at
+/// different times: if words were loaded into registers, all lanes would wait as soon as one of them needs its word.
 class staged_words {
  public:
   /// \param ring  `kStagedWords` words, at distances of `kLanes` words.
@@ -66,8 +66,8 @@ class staged_words {
   std::int32_t next_;
 };
 
-/// Reads a bit stream backwards. The bits before its start belong to other data and are ignored: `exhausted_exactly` is
-/// false once one of them was taken.
+/// Reads a bit stream backwards. The bits before its start belong to other data and are ignored: after one of them was
+/// consumed, `exhausted_exactly` returns false.
 ///
 /// Three words of the stream are in registers: the next bits are in the first two, and the third is being loaded. It is
 /// not used before the first has been used up, and a word is loaded whether the stream has one left or not: a load that
@@ -86,7 +86,7 @@ class backward_bits_of {
     if (last == 0) return false;
     front_ = misalignment(stream.begin, 4) + 4;
     const std::uint8_t* const words = stream.begin - front_;
-    // The first word contains the last bytes; what it has after them counts as consumed, as does the mark.
+    // The first word contains the last bytes; the bits after them, and the mark, count as consumed.
     const std::uint32_t end = front_ + stream.size, tail = end & 3u;
     words_.start(words, static_cast<std::int32_t>(end / 4) - 1);
     used_ = 32 - 8 * tail + static_cast<std::uint32_t>(8 - highest_bit(last));
@@ -102,12 +102,12 @@ class backward_bits_of {
 
   /// Makes 32 bits of `ahead` valid. At most 32 are consumed between two calls.
   PENSTOCK_DEVICE void refill() { load_next(advance()); }
-  /// The same in two parts, between which `ahead` is valid: nothing that follows from it waits for the second, which
-  /// takes what the first returned.
+  /// The same in two parts. Between them, `ahead` is valid, and operations on it do not wait for the second part, which
+  /// takes the result of the first.
   PENSTOCK_DEVICE bool advance() {
     const bool due = used_ >= 32;
     first_ = due ? second_ : first_;
-    // The first word has no bits of the stream: zeros. A mask, because a move under a condition waits longer.
+    // The first word has no bits of the stream: zeros. A mask is used, because a conditional move waits longer.
     second_ = due ? third_ & ~static_cast<std::uint32_t>(words_.next() >> 31) : second_;
     used_ &= 31u;
     return due;
@@ -139,7 +139,7 @@ class backward_bits_of {
   }
 
  private:
-  /// In bits. A block's streams have far less than 2^31.
+  /// The size in bits. A block's streams have far less than 2^31.
   PENSTOCK_DEVICE std::int32_t left() const {
     return 32 * (words_.next() + 4) - static_cast<std::int32_t>(used_ + 8 * front_);
   }

@@ -36,7 +36,7 @@ void put_big(bytes& out, std::uint64_t value, int count) {
   for (int i = count; i-- > 0;) out.push_back(static_cast<std::byte>(value >> (8 * i)));
 }
 
-// Encodes as the filter does, bit by bit. `block` is in elements.
+// Encodes like the filter, bit by bit. `block` is in elements.
 bytes encode(const bytes& content, inside how, std::size_t item, std::size_t block, bool says_block) {
   bytes out;
   if (how != inside::none) {
@@ -82,7 +82,7 @@ struct blocks {
   std::uint32_t item, block, asked;  // in elements; the codec's parameter, 0: none
 };
 
-TEST(DeviceBitshuffle, DecodesWhatTheHostCodecDoes) {
+TEST(DeviceBitshuffle, DecodesLikeTheHostCodec) {
   for (const inside how : {inside::none, inside::lz4, inside::zstd})
     for (const blocks& each : {blocks{4, 2048, 0}, blocks{1, 8192, 0}, blocks{2, 64, 64}, blocks{8, 128, 128},
                                blocks{12, 680, 0}, blocks{300, 128, 0}})
@@ -103,7 +103,7 @@ TEST(DeviceBitshuffle, DecodesWhatTheHostCodecDoes) {
       }
 }
 
-TEST(DeviceBitshuffle, NeverMakesOfDamagedBytesWhatTheHostDoesNot) {
+TEST(DeviceBitshuffle, DecodesDamagedBytesOnlyAsTheHostDoes) {
   std::mt19937 random(7);
   for (const inside how : {inside::lz4, inside::zstd}) {
     const bytes content = content_of("packed", 4 * 3001);

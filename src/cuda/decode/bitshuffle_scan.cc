@@ -33,14 +33,15 @@ result<blosc_frame> scan_bitshuffle(std::span<const std::byte> bytes, std::uint6
   if (compressed) {
     if (bytes.size() < kBitshuffleHeaderBytes) return damaged_bitshuffle("no header");
     if (big_number(bytes, 0, 8) != decoded_bytes)
-      return damaged_bitshuffle("it decodes to another size than the chunk has");
+      return damaged_bitshuffle("its decoded size differs from that of the chunk");
     if (const std::uint64_t block_bytes = big_number(bytes, 8, 4); block_bytes != 0) block = block_bytes / item_bytes;
     at = kBitshuffleHeaderBytes;
   } else if (bytes.size() != decoded_bytes) {
-    return damaged_bitshuffle("it decodes to another size than the chunk has");
+    return damaged_bitshuffle("its decoded size differs from that of the chunk");
   }
-  if (block == 0 || block % kGroup != 0) return damaged_bitshuffle("blocks of no whole groups of eight elements");
-  if (decoded_bytes % item_bytes != 0) return damaged_bitshuffle("no whole elements");
+  if (block == 0 || block % kGroup != 0)
+    return damaged_bitshuffle("blocks whose size is not a multiple of eight elements");
+  if (decoded_bytes % item_bytes != 0) return damaged_bitshuffle("its size is not a multiple of the element size");
   const std::uint64_t elements = decoded_bytes / item_bytes, grouped = elements - elements % kGroup;
   if ((grouped + block - 1) / block > 1024 + decoded_bytes / 512)
     return error{errc::unsupported, "bitshuffle blocks this small are left to the host"};
@@ -52,7 +53,7 @@ result<blosc_frame> scan_bitshuffle(std::span<const std::byte> bytes, std::uint6
     if (bytes.size() - at < 4) return damaged_bitshuffle("it ends before its last block");
     const std::uint64_t stored = big_number(bytes, at, 4);
     at += 4;
-    if (stored > bytes.size() - at) return damaged_bitshuffle("a block ends behind the end");
+    if (stored > bytes.size() - at) return damaged_bitshuffle("a block ends after the end");
     frame.splits.push_back({static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(stored), start, size, false});
     at += stored;
   }

@@ -23,10 +23,10 @@ result<> scan_block(std::span<const std::byte> bytes, std::uint64_t at, std::uin
   if (size % splits != 0) return damaged_blosc("a block does not divide into its splits");
   const std::uint32_t each = size / splits;
   for (std::uint32_t i = 0; i < splits; ++i) {
-    if (at > bytes.size() || bytes.size() - at < 4) return damaged_blosc("a split begins behind the end");
+    if (at > bytes.size() || bytes.size() - at < 4) return damaged_blosc("a split begins after the end");
     const std::uint32_t length = number(bytes, at);
     at += 4;
-    if (length == 0 || length > bytes.size() - at) return damaged_blosc("a split ends behind the end");
+    if (length == 0 || length > bytes.size() - at) return damaged_blosc("a split ends after the end");
     frame.splits.push_back({static_cast<std::uint32_t>(at), length, start + i * each, each, length == each});
     at += length;
   }
@@ -42,14 +42,14 @@ result<blosc_frame> scan_blosc(std::span<const std::byte> bytes, std::uint64_t d
   blosc_frame frame;
   frame.item_bytes = byte(3);
   if (byte(0) != 2) return damaged_blosc("not of format version 2");
-  if (number(bytes, 12) != bytes.size()) return damaged_blosc("it says another length than it has");
-  if (size != decoded_bytes) return damaged_blosc("it decodes to another size than the chunk has");
-  if ((flags & kReserved) != 0) return damaged_blosc("a flag that has no meaning");
+  if (number(bytes, 12) != bytes.size()) return damaged_blosc("its length differs from the length in its header");
+  if (size != decoded_bytes) return damaged_blosc("its decoded size differs from that of the chunk");
+  if ((flags & kReserved) != 0) return damaged_blosc("an undefined flag");
   if (flags >> 5 > 4) return damaged_blosc("an unknown compressor");
   frame.compressor = static_cast<blosc_compressor>(flags >> 5);
   if (size == 0) return frame;
-  if (frame.item_bytes == 0) return damaged_blosc("items of no bytes");
-  if (block == 0 || block > size) return damaged_blosc("its blocks have no possible size");
+  if (frame.item_bytes == 0) return damaged_blosc("items of 0 bytes");
+  if (block == 0 || block > size) return damaged_blosc("its block size is invalid");
   if ((flags & kCopy) != 0) {
     if (bytes.size() != std::uint64_t{size} + kBloscHeaderBytes) return damaged_blosc("a plain copy of another length");
     frame.splits.push_back({kBloscHeaderBytes, size, 0, size, true});
@@ -67,7 +67,7 @@ result<blosc_frame> scan_blosc(std::span<const std::byte> bytes, std::uint64_t d
   for (std::uint64_t i = 0; i < blocks; ++i) {
     const auto start = static_cast<std::uint32_t>(i * block), length = std::min(block, size - start);
     const std::uint32_t at = number(bytes, kBloscHeaderBytes + 4 * i);
-    if (at < first) return damaged_blosc("a block begins inside of the header");
+    if (at < first) return damaged_blosc("a block begins inside the header");
     const bool splits =
         (flags & kWhole) == 0 && frame.item_bytes <= 16 && length / frame.item_bytes >= 128 && length == block;
     PENSTOCK_TRY(scan_block(bytes, at, start, length, splits ? frame.item_bytes : 1, frame));

@@ -283,8 +283,8 @@ PENSTOCK_DEVICE void set_bits(std::uint32_t& word, std::uint32_t bits) {
 #endif
 }
 
-/// Keeps the first failure reported for a chunk. If there are several, which one is first can vary between runs; that
-/// it is a failure cannot.
+/// Stores the first failure reported for a chunk. If there are several, which one is first can vary between runs, but a
+/// failed chunk always has a failure.
 PENSTOCK_DEVICE void report(std::uint64_t statuses, std::uint32_t chunk, chunk_status status) {
   auto* const word = pointer<std::uint32_t>(statuses) + chunk;
 #if defined(__CUDA_ARCH__)

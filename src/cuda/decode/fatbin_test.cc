@@ -39,7 +39,7 @@ TEST(Fatbin, HoldsEveryArchitectureAndPtxOfTheOldest) {
   EXPECT_LT(bytes.size(), 4u << 20);
 }
 
-TEST(Kernels, HaveNamesOfTheirOwn) {
+TEST(Kernels, HaveUniqueNames) {
   std::set<std::string> names;
   for (int i = 0; i < kKernels; ++i) names.insert(kernel_name(static_cast<kernel_id>(i)));
   EXPECT_EQ(names.size(), static_cast<std::size_t>(kKernels));

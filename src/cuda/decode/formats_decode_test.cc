@@ -68,7 +68,7 @@ TEST(DeviceLz4, DecodesEveryKindOfContent) {
       }
 }
 
-TEST(DeviceLz4, TakesTheSizeInFrontAsNumcodecsWritesIt) {
+TEST(DeviceLz4, AcceptsTheSizePrefixOfNumcodecs) {
   const bytes content = content_of("text", 70'000), block = lz4_of(content, 0);
   bytes encoded(4);
   const auto size = static_cast<std::uint32_t>(content.size());
@@ -80,7 +80,7 @@ TEST(DeviceLz4, TakesTheSizeInFrontAsNumcodecsWritesIt) {
   EXPECT_FALSE(decode_on_host(steps, encoded, other).ok());
 }
 
-TEST(DeviceLz4, NeverMakesOfDamagedBytesWhatTheLibraryDoesNot) {
+TEST(DeviceLz4, DecodesDamagedBytesOnlyAsTheLibraryDoes) {
   for (const char* kind : kKinds) {
     const bytes content = content_of(kind, 3000);
     expect_no_more_than(kLz4Block, lz4_of(content, 0), content.size(), 5, [](const bytes& damaged, bytes& out) {
@@ -195,7 +195,7 @@ TEST(DeviceInflate, DecodesMatchesOfUpTo48Bits) {
   }
 }
 
-TEST(DeviceInflate, DecodesSeveralGzipMembersAndZerosBehindThem) {
+TEST(DeviceInflate, DecodesSeveralGzipMembersAndTrailingZeros) {
   const bytes first = content_of("text", 5000), second = content_of("walk", 9000);
   bytes encoded = deflate_of(first, 6, wrapping::gzip), content = first;
   const bytes more = deflate_of(second, 1, wrapping::gzip);
@@ -221,7 +221,7 @@ TEST(DeviceInflate, VerifiesTheSums) {
   }
 }
 
-TEST(DeviceInflate, NeverMakesOfDamagedBytesWhatTheLibraryDoesNot) {
+TEST(DeviceInflate, DecodesDamagedBytesOnlyAsTheLibraryDoes) {
   for (const char* kind : kKinds)
     for (const wrapping how : {wrapping::raw, wrapping::zlib}) {
       const bytes content = content_of(kind, 3000);
@@ -268,7 +268,7 @@ TEST(DeviceBlosc, DecodesBlocksOfEverySize) {
     }
 }
 
-TEST(DeviceBlosc, NeverMakesOfDamagedBytesWhatTheHeadersDoNotSay) {
+TEST(DeviceBlosc, DecodesDamagedBytesOnlyAsTheHeadersAllow) {
   for (const char* compressor : {"blosclz", "lz4", "zstd"})
     for (const int shuffle : {BLOSC_NOSHUFFLE, BLOSC_SHUFFLE, BLOSC_BITSHUFFLE}) {
       const bytes content = content_of("packed", 4000);
@@ -280,7 +280,7 @@ TEST(DeviceBlosc, NeverMakesOfDamagedBytesWhatTheHeadersDoNotSay) {
     }
 }
 
-TEST(DeviceWave, RunsTransformsBehindADecoder) {
+TEST(DeviceWave, RunsTransformsAfterADecoder) {
   const bytes content = content_of("walk", 40'004);
   bytes swapped = content;
   for (std::size_t i = 0; i + 4 <= swapped.size(); i += 4)
@@ -293,7 +293,7 @@ TEST(DeviceWave, RunsTransformsBehindADecoder) {
   expect_decodes(alone, content, swapped, "a transform alone");
 }
 
-TEST(DeviceWave, VerifiesCrc32cInFrontOfADecoder) {
+TEST(DeviceWave, VerifiesCrc32cBeforeADecoder) {
   const bytes content = content_of("walk", 40'004);
   bytes encoded = lz4_of(content, 0);
   // The standard's own example: the CRC of "123456789" is e3069283.

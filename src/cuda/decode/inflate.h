@@ -1,8 +1,7 @@
 #pragma once
 
 // Deflate (RFC 1951) in its three forms: raw, zlib (RFC 1950), gzip (RFC 1952). One lane reads symbols, up to 32
-// matches and a buffer of literals at a time; all lanes write them, make the tables of codes, and verify the
-// sums.
+// matches and a buffer of literals at a time; all lanes write them, make the tables of codes, and verify the checksums.
 
 #include "cuda/decode/checksums.h"
 #include "cuda/decode/deflate_bits.h"
@@ -17,7 +16,7 @@ inline constexpr std::uint32_t kLiteralBuffer = 1024;
 /// The next task of the reading lane. For `length_code` and `codes`, all lanes make the tables.
 enum class inflate_phase : std::uint32_t { header, block, stored, length_code, lengths, codes, symbols, trailer };
 
-/// Literals are counted from their buffer; those of stored blocks, which are in the source, too.
+/// Literals are counted from the start of their buffer; those of stored blocks from the start of the source.
 struct inflate_shared : lz_found<std::uint64_t> {
   lz_shared output;
   std::uint16_t length_table[1 << kLengthTableBits];

@@ -37,19 +37,19 @@ result<> check_lz4_frames(std::span<const std::byte> bytes, std::uint64_t decode
     const std::uint32_t magic = load_bytes(rest.begin, 4);
     if ((magic & 0xfffffff0u) == kSkippableMagic) {
       const std::uint32_t size = load_bytes(rest.begin + 4, 4);
-      if (size > rest.size - 8) return damaged_lz4("a skippable frame is longer than its bytes");
+      if (size > rest.size - 8) return damaged_lz4("a skippable frame exceeds the data");
       rest = {rest.begin + 8 + size, rest.size - 8 - size};
       continue;
     }
     lz4_header header;
-    if (magic != kLz4Magic || !read_lz4_header(rest, header)) return damaged_lz4("its header is none");
+    if (magic != kLz4Magic || !read_lz4_header(rest, header)) return damaged_lz4("its header is invalid");
     if (header.dictionary) return error{errc::unsupported, "lz4 frames with dictionaries are left to the host"};
     if (header.has_content_bytes && header.content_bytes > decoded_bytes - known)
-      return error{errc::corrupt_data, "lz4 frame says that it decodes to " + std::to_string(header.content_bytes) +
+      return error{errc::corrupt_data, "lz4 frame decodes to " + std::to_string(header.content_bytes) +
                                            " bytes, expected " + std::to_string(decoded_bytes - known)};
     known += header.content_bytes;
     rest = {rest.begin + header.bytes, rest.size - header.bytes};
-    if (!skip_blocks(rest, header)) return damaged_lz4("its blocks are longer than its bytes");
+    if (!skip_blocks(rest, header)) return damaged_lz4("its blocks exceed the data");
   }
   return {};
 }

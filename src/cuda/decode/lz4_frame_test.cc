@@ -58,7 +58,7 @@ TEST(DeviceLz4Frame, DecodesEveryFlagAndBlockSize) {
           }
 }
 
-TEST(DeviceLz4Frame, DecodesSeveralFramesAndSkipsWhatIsToBeSkipped) {
+TEST(DeviceLz4Frame, DecodesSeveralFramesAndSkipsSkippableOnes) {
   const bytes first = content_of("text", 70'000), second = content_of("walk", 9000);
   LZ4F_preferences_t how{};
   how.frameInfo.contentChecksumFlag = LZ4F_contentChecksumEnabled;
@@ -72,7 +72,7 @@ TEST(DeviceLz4Frame, DecodesSeveralFramesAndSkipsWhatIsToBeSkipped) {
   EXPECT_TRUE(library_decodes(encoded, out));
 }
 
-TEST(DeviceLz4Frame, NeverMakesOfDamagedBytesWhatTheLibraryDoesNot) {
+TEST(DeviceLz4Frame, DecodesDamagedBytesOnlyAsTheLibraryDoes) {
   std::mt19937 random(11);
   for (const char* kind : kKinds)
     for (const unsigned checks : {0u, 3u}) {
@@ -93,7 +93,7 @@ TEST(DeviceLz4Frame, NeverMakesOfDamagedBytesWhatTheLibraryDoesNot) {
     }
 }
 
-TEST(DeviceLz4Frame, IsFoundBehindTheNameThatNumcodecsHasForItsOwnBlocks) {
+TEST(DeviceLz4Frame, IsAlsoRecognisedUnderTheNameLz4) {
   const bytes content = content_of("text", 500), encoded = frame_of(content, {});
   EXPECT_EQ(step_of_codec("lz4", encoded, content.size())->kind, step_kind::lz4_frame);
   EXPECT_EQ(step_of_codec("lz4", encoded, 0x184D2204u)->kind, step_kind::lz4);

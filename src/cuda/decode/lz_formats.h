@@ -3,7 +3,7 @@
 // Formats of bytes without entropy coding: LZ4 blocks, Snappy, BloscLZ, PackBits.
 //
 // A window of the source in shared memory is parsed: the beginnings of its tokens are found by all lanes or, if it has
-// few of them, by one. All lanes then read the tokens, one each. What does not fit into the window, and the first and
+// few of them, by one. All lanes then read one token each. Tokens that do not fit into the window, and the first and
 // last tokens, to which special rules apply, are read by one lane with every check.
 
 #include "cuda/decode/lz_append_batch.h"

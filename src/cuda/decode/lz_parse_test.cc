@@ -204,7 +204,7 @@ TEST(LzParse, RefusesEveryTruncation) {
 }
 
 // Damage in the middle of windows: accepted streams decode to the library's bytes.
-TEST(LzParse, MakesOfDamagedTokensWhatTheLibraryMakes) {
+TEST(LzParse, DecodesDamagedTokensAsTheLibraryDoes) {
   std::mt19937 random(17);
   int accepted = 0;
   for (std::uint64_t round = test::cases(300); round-- > 0;) {
@@ -384,7 +384,7 @@ struct counted_tokens {
   }
 };
 
-// The windows that the decoder leaves to one lane, as few tokens are expected (append_window).
+// The windows that the decoder processes with one lane, because few tokens are expected (append_window).
 struct lone_windows {
   std::uint32_t all = 0, lone = 0;
   std::uint32_t above_bar = 0;  // of all

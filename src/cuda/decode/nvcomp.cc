@@ -90,17 +90,17 @@ PENSTOCK_CALLS_BY_NAME result<std::unique_ptr<const nvcomp>> nvcomp::open(const 
   PENSTOCK_ASSIGN(void* const about, find(library, "nvcompGetProperties"));
   properties known{};
   if (const int status = as<get_properties>(about)(&known); status != 0)
-    return error(errc::unsupported, fmt::format("nvCOMP does not tell its version: status {}", status));
+    return error(errc::unsupported, fmt::format("nvCOMP does not report its version: status {}", status));
   std::unique_ptr<nvcomp> made(new nvcomp);
   made->version_ = known.version;
   made->cuda_version_ = known.cuda_version;
   if (made->major_version() < kOldest)
-    return error(errc::unsupported, fmt::format("nvCOMP {} is too old: Penstock takes versions {} and {}; {}",
+    return error(errc::unsupported, fmt::format("nvCOMP {} is too old: Penstock supports versions {} and {}; {}",
                                                 made->version(), kOldest, kNewest, kInstall));
   if (made->major_version() > kNewest)
     return error(errc::unsupported,
-                 fmt::format("nvCOMP {} is newer than this release knows: it takes versions {} and {}", made->version(),
-                             kOldest, kNewest));
+                 fmt::format("nvCOMP {} is newer than this release supports: it supports versions {} and {}",
+                             made->version(), kOldest, kNewest));
   for (int codec = 0; codec < kNvcompCodecs; ++codec) {
     codec_entry& entry = made->codecs_[codec];
     PENSTOCK_ASSIGN(entry.decode, find(library, function_name(codec, "Async")));
@@ -143,8 +143,8 @@ PENSTOCK_CALLS_BY_NAME result<std::uint64_t> nvcomp::workspace_bytes(nvcomp_code
           ? as<get_workspace_5>(function)(count, most_bytes, options_for(backend), &bytes, total_bytes)
           : as<get_workspace_6>(function)(count, most_bytes, options_for(backend), &bytes, total_bytes, nullptr);
   if (status == 0) return bytes;
-  return error(errc::unsupported, fmt::format("nvCOMP does not take {} {} streams of up to {} bytes: status {}", count,
-                                              kNames[static_cast<int>(codec)], most_bytes, status));
+  return error(errc::unsupported, fmt::format("nvCOMP does not accept {} {} streams of up to {} bytes: status {}",
+                                              count, kNames[static_cast<int>(codec)], most_bytes, status));
 }
 
 PENSTOCK_CALLS_BY_NAME result<> nvcomp::decode(const nvcomp_call& call, void* stream) const {

@@ -132,7 +132,7 @@ result<device_step> step_of_one(const json& codec, std::span<const std::byte> en
     const auto form = made.ok() ? (*made)->form_on_device() : std::nullopt;
     const auto step = form ? step_of(*form) : std::nullopt;
     if (step) return *step;
-    return error(errc::invalid_argument, fmt::format("the settings are not those of {}", name));
+    return error(errc::invalid_argument, fmt::format("these are not settings of {}", name));
   }
   return step_of_codec(name, encoded, decoded_bytes);
 }

@@ -117,14 +117,14 @@ TEST(DeviceLzw, DecodesBothBitOrdersAtEverySize) {
       }
 }
 
-TEST(DeviceLzw, LeavesOutWhatThereIsNoRoomFor) {
+TEST(DeviceLzw, IgnoresBytesBeyondTheOutput) {
   const bytes content = content_of("text", 3000), encoded = lzw_of(content, false);
   for (const std::size_t size : {0u, 1u, 77u, 2999u})
     expect_decodes(kLzw, encoded, bytes(content.begin(), content.begin() + static_cast<long>(size)),
                    std::to_string(size));
 }
 
-TEST(DeviceLzw, AcceptsOfDamagedBytesWhatTheHostAccepts) {
+TEST(DeviceLzw, DecodesDamagedBytesAsTheHostDoes) {
   for (const char* kind : kKinds)
     for (const bool old : {false, true})
       expect_like_the_host(kLzw, *make_tiff_lzw_codec(), lzw_of(content_of(kind, 2000), old), 2000, 7);
@@ -140,7 +140,7 @@ TEST(DevicePackBits, DecodesEveryKindOfContent) {
     }
 }
 
-TEST(DevicePackBits, AcceptsOfDamagedBytesWhatTheHostAccepts) {
+TEST(DevicePackBits, DecodesDamagedBytesAsTheHostDoes) {
   std::mt19937 random(4);
   for (const char* kind : kKinds)
     expect_like_the_host(kPackBits, *make_tiff_packbits_codec(), packbits_of(content_of(kind, 2000), random), 2000, 9);
@@ -154,7 +154,7 @@ bytes zlib_of(const bytes& content, int level) {
   return out;
 }
 
-TEST(DeviceInflate, LeavesOutWhatThereIsNoRoomForWhereThatMayBe) {
+TEST(DeviceInflate, IgnoresBytesBeyondTheOutputIfAllowed) {
   const device_step steps[] = {{step_kind::zlib_or_more}}, exact[] = {{step_kind::zlib}};
   for (const char* kind : kKinds)
     for (const int level : {0, 1, 6}) {
@@ -190,7 +190,7 @@ row_layout layout_of(const tiff_samples& from, const std::vector<std::uint32_t>&
   return out;
 }
 
-TEST(DeviceRows, UndoEveryPredictorAtEveryWidthOrderAndChoiceOfSamples) {
+TEST(DeviceRows, UndoEveryPredictorForAllLayouts) {
   const std::vector<std::vector<std::uint32_t>> picks[] = {
       {{0}}, {{0, 1}, {1}, {1, 0}}, {{0, 1, 2}, {2}, {2, 0}}, {{0, 1, 2, 3}, {3, 1}}, {{0, 1, 2, 3, 4}, {4, 2, 0}}};
   for (const sample_kind kind : {sample_kind::unsigned_integer, sample_kind::floating, sample_kind::complex_floating})
@@ -220,7 +220,7 @@ TEST(DeviceRows, UndoEveryPredictorAtEveryWidthOrderAndChoiceOfSamples) {
               }
 }
 
-TEST(DeviceRows, RefuseBytesThatAreTooFewAndLayoutsThatAreNone) {
+TEST(DeviceRows, RefuseTooFewBytesAndInvalidLayouts) {
   tiff_samples from;
   from.rows = 3;
   from.width = 10;
@@ -303,7 +303,7 @@ TEST(DevicePackedBits, BecomeBooleansInBothOrders) {
       << "the padding is another";
 }
 
-TEST(DeviceWave, GoesThroughStepsThatChangeTheSize) {
+TEST(DeviceWave, RunsStepsThatChangeTheSize) {
   const bytes items = content_of("noise", 4000);
   bytes small(items.size() / 4);  // small values, which change size by sign extension
   std::vector<std::int32_t> sums(small.size());

@@ -55,7 +55,7 @@ bool is_number_size(std::uint32_t bytes) { return bytes == 1 || bytes == 2 || by
 // The values by which kernels divide and shift.
 result<> check_step(const device_step& step) {
   if (step.item_bytes == 0 || step.item_bytes > 0xffff)
-    return error{errc::unsupported, "the device takes items of 1 to 65535 bytes"};
+    return error{errc::unsupported, "the device supports items of 1 to 65535 bytes"};
   if (step.kind == step_kind::delta) {
     const delta_layout how = delta_layout::of(step.settings);
     if (!is_number_size(how.stored_bytes) || !is_number_size(how.item_bytes))
@@ -72,12 +72,12 @@ result<> check_step(const device_step& step) {
     const std::uint64_t pixels = static_cast<std::uint64_t>(rows.rows) * rows.width;
     if (!sizes || !picks || rows.predictor < 1 || rows.predictor > 3 || !is_number_size(rows.unit_bytes) ||
         rows.item_bytes % rows.unit_bytes != 0 || pixels > 0xffffffffu / (std::uint64_t{255} * 16))
-      return error{errc::unsupported, "the device does not take such rows of samples"};
+      return error{errc::unsupported, "the device does not support such rows of samples"};
   }
   return {};
 }
 
-// The number of bytes from which a transform makes `bytes`.
+// The number of input bytes from which a transform makes `bytes`.
 result<std::uint64_t> bytes_before(const device_step& step, std::uint64_t bytes) {
   switch (step.kind) {
     case step_kind::unpack_bits:
@@ -162,11 +162,12 @@ result<decode_wave> decode_wave::make(std::span<const device_step> steps, bool v
   for (std::size_t i = 0; i < steps.size(); ++i) {
     PENSTOCK_TRY(check_step(steps[i]));
     if (steps[i].kind == step_kind::crc32c) {
-      if (i != 0) return error{errc::unsupported, "the device verifies CRC-32C of what is stored only"};
+      if (i != 0)
+        return error{errc::unsupported, "the device verifies CRC-32C only of stored bytes, as the last codec"};
       made.checks_ = true;
     } else if (is_decoder(steps[i].kind)) {
       if (i != (made.checks_ ? 1u : 0u))
-        return error{errc::unsupported, "the device decompresses only what the host can see"};
+        return error{errc::unsupported, "the device decompresses only data whose headers the host can read"};
       made.decodes_ = true;
       made.decoder_ = steps[i];
     } else {
@@ -257,8 +258,8 @@ result<> decode_wave::add_decoder(const wave_chunk& chunk, std::uint64_t target,
     std::uint32_t size = 0;
     for (unsigned i = 4; i-- > 0;) size = size << 8 | static_cast<std::uint32_t>(chunk.bytes[i]);
     if (size != chunk.decoded_bytes)
-      return error{errc::corrupt_data, "lz4 data says that it decodes to " + std::to_string(size) +
-                                           " bytes, expected " + std::to_string(chunk.decoded_bytes)};
+      return error{errc::corrupt_data, "lz4 data decodes to " + std::to_string(size) + " bytes, expected " +
+                                           std::to_string(chunk.decoded_bytes)};
     planned.part.source += 4;
     planned.part.source_bytes -= 4;
   }
@@ -341,7 +342,8 @@ result<> decode_wave::add_framed(const wave_chunk& chunk, const blosc_frame& fra
     planned.part.target = target + block.start;
     planned.target_in_workspace = in_workspace;
     planned.part.source_bytes = planned.part.target_bytes = block.bytes;
-    // c-blosc does not shuffle blocks that are not a multiple of eight items; in HDF5's filter only the last one is so.
+    // c-blosc does not shuffle blocks that are not a multiple of eight items; in HDF5's filter this applies to the last
+    // one only.
     const bool plain = frame.shuffle == transform_kind::unbitshuffle && block.bytes / frame.item_bytes % 8 != 0;
     planned.part.parameter = transform_parameter(plain ? transform_kind::copy : frame.shuffle, frame.item_bytes);
     unshuffle_parts_.push_back(planned);
@@ -601,9 +603,9 @@ error status_error(std::uint32_t status, std::string_view codec) {
       case chunk_status::corrupt_match:
         return "a match reaches before the start of its frame";
       case chunk_status::wrong_size:
-        return "decodes to another size than the chunk has";
+        return "its decoded size differs from that of the chunk";
       case chunk_status::wrong_checksum:
-        return "the checksum does not fit the content";
+        return "the checksum does not match the content";
       case chunk_status::corrupt_stream:
         return "the stream is damaged";
       case chunk_status::library_failed:
@@ -613,7 +615,8 @@ error status_error(std::uint32_t status, std::string_view codec) {
     return "unknown device status";
   };
   if (static_cast<chunk_status>(status) == chunk_status::library_failed)
-    return {errc::io_error, "nvCOMP failed to decode " + std::string(codec) + " data, and not for what the data is"};
+    return {errc::io_error,
+            "nvCOMP failed to decode " + std::string(codec) + " data, for a reason other than the data"};
   return {errc::corrupt_data, "damaged " + std::string(codec) + " data: " + sentence()};
 }
 

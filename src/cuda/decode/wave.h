@@ -115,7 +115,7 @@ class decode_wave {
   std::vector<std::uint64_t> sizes_;                        ///< scratch: bytes before each transform
 };
 
-/// The sentence for a status word that is not ok; `codec` is the chain's name for the user.
+/// The sentence for a status word that is not ok; `codec` is the name of the chain for messages.
 error status_error(std::uint32_t status, std::string_view codec);
 
 }  // namespace penstock::inline v0::device

@@ -55,7 +55,7 @@ emitted emit(const decode_wave& wave) {
   return out;
 }
 
-TEST(WaveAppend, GivesTheDescriptorsOfChunksAddedOneByOne) {
+TEST(WaveAppend, EqualsTheDescriptorsOfChunksAddedOneByOne) {
   const std::vector<sample> samples = {
       {"zstd", {{step_kind::zstd}}, step_kind::zstd, false},
       {"zstd and shuffle", {{step_kind::zstd}, {step_kind::shuffle, 4}}, step_kind::zstd, false},

@@ -1,4 +1,4 @@
-// The last parts to start should end soon: heavy parts, and their blocks, come first in every wave.
+// The last parts to start should end soon: heavy parts, and their blocks, are first in every wave.
 
 #include <lz4.h>
 #include <zstd.h>
@@ -78,7 +78,7 @@ TEST(WaveOrder, PartsOfEveryKernelStartWithTheHeaviest) {
   expect_heaviest_first(made.numbers(wave.order, wave.part_count), chunks);
 }
 
-TEST(WaveOrder, BlocksAndPartsStartWithWhatIsHeavyForTheirStage) {
+TEST(WaveOrder, BlocksAndPartsStartWithTheHeaviestOfTheirStage) {
   const auto chunks = chunks_of(step_kind::zstd);
   const emitted made = emit(wave_of(step_kind::zstd, chunks));
   const auto wave = made.argument<zstd_wave>(kernel_id::zstd_execute);
@@ -104,7 +104,7 @@ TEST(WaveOrder, BlocksAndPartsStartWithWhatIsHeavyForTheirStage) {
   for (std::size_t i = 1; i < order.size(); ++i) EXPECT_GE(sequences[order[i - 1]] + 100, sequences[order[i]]) << i;
 }
 
-TEST(WaveOrder, AChunkHasFewerWarpsWhereAWaveHasMany) {
+TEST(WaveOrder, AChunkHasFewerWarpsIfAWaveHasManyChunks) {
   const bytes content = content_of("walk", 3000);
   bytes encoded(ZSTD_compressBound(content.size()));
   encoded.resize(ZSTD_compress(encoded.data(), encoded.size(), content.data(), content.size(), 1));
@@ -124,7 +124,7 @@ TEST(WaveOrder, AChunkHasFewerWarpsWhereAWaveHasMany) {
 }
 
 // Blocks that are raw, or have only literals, do not use the execute stage if their position is known.
-TEST(WaveOrder, RawBlocksAndLiteralsWithoutSequencesGoStraightToTheirPlace) {
+TEST(WaveOrder, BlocksWithoutSequencesAreWrittenDirectly) {
   const std::size_t block = 128 * 1024;
   bytes content = content_of("noise", block);
   const bytes skewed = content_of("skewed", block), text = content_of("text", 2 * block);
@@ -180,8 +180,8 @@ TEST(WaveOrder, LongChunksAreCountedIn32Bits) {
   EXPECT_LE(kMostChunkBytes + std::uint64_t{argument.blocks_per_part} * made.launches[0].threads, 0xffffffffU);
 }
 
-// For every codec, a wave that was rewound is as if the chunks had never been added.
-TEST(WaveOrder, RewindsToWhereItWas) {
+// For every codec, a wave that was rewound equals one to which the chunks were never added.
+TEST(WaveOrder, RewindRestoresTheEarlierState) {
   for (const step_kind kind : {step_kind::zstd, step_kind::lz4_block}) {
     const auto chunks = chunks_of(kind);
     const std::vector<bytes> first(chunks.begin(), chunks.begin() + 3);

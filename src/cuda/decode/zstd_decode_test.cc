@@ -33,7 +33,7 @@ bytes compress(const bytes& content, const frame_options& options) {
   return out;
 }
 
-// A frame compressed in pieces with flushes: no content size, blocks of odd sizes, empty blocks.
+// A frame compressed in batches with flushes: no content size, blocks of odd sizes, empty blocks.
 bytes compress_in_pieces(const bytes& content, std::size_t piece, int level) {
   ZSTD_CCtx* const context = ZSTD_createCCtx();
   ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, level);
@@ -82,7 +82,7 @@ TEST(DeviceZstd, DecodesTheBenchmarkArraysChunks) {
   }
 }
 
-TEST(DeviceZstd, DecodesFramesThatDoNotSayTheirSize) {
+TEST(DeviceZstd, DecodesFramesWithoutTheirSize) {
   for (const char* kind : kKinds)
     for (const std::size_t piece : {1000u, 65'536u, 131'072u, 200'000u}) {
       const bytes content = content_of(kind, 250'000);
@@ -122,7 +122,7 @@ std::string refusal(std::span<const std::byte> encoded, std::size_t size) {
   return done.ok() ? "" : done.error().to_string();
 }
 
-TEST(DeviceZstd, RefusesAnotherSize) {
+TEST(DeviceZstd, RefusesAWrongSize) {
   const bytes content = content_of("walk", 100'000);
   for (const bool says : {true, false}) {
     const bytes encoded = compress(content, {3, false, says});
@@ -139,7 +139,7 @@ TEST(DeviceZstd, RefusesAWrongChecksum) {
   EXPECT_NE(refusal(encoded, content.size()).find("checksum"), std::string::npos);
 }
 
-TEST(DeviceZstd, RefusesWhatEndsEarly) {
+TEST(DeviceZstd, RefusesTruncatedData) {
   const bytes content = content_of("text", 5'000), encoded = compress(content, {3, true});
   for (std::size_t size = 0; size < encoded.size(); ++size)
     EXPECT_NE(refusal(std::span(encoded).first(size), content.size()), "") << size;
@@ -151,7 +151,7 @@ bool libzstd_decodes(const bytes& encoded, bytes& out) {
   return !ZSTD_isError(made) && made == out.size();
 }
 
-TEST(DeviceZstd, NeverMakesOfDamagedBytesWhatLibzstdDoesNot) {
+TEST(DeviceZstd, DecodesDamagedBytesOnlyAsLibzstdDoes) {
   std::mt19937 random(7);
   int accepted = 0, refused = 0;
   for (const char* kind : kKinds) {

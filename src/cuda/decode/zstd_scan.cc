@@ -92,7 +92,7 @@ class scanner {
   result<> frame() {
     PENSTOCK_ASSIGN(const frame_header head, header());
     if (head.content_size != ~std::uint64_t{0} && head.content_size > left_)
-      return damaged_zstd("a frame is larger than its room");
+      return damaged_zstd("a frame is larger than the output");
     frame_memory memory;
     memory.block_limit = static_cast<std::uint32_t>(std::min<std::uint64_t>(head.window, kMostBlockBytes));
     zstd_frame made{};
@@ -136,7 +136,7 @@ class scanner {
       least = made.literals_bytes + 3ull * made.sequence_count;
     }
     if (least > std::min<std::uint64_t>(left_, memory.block_limit))
-      return damaged_zstd("a block is larger than its room");
+      return damaged_zstd("a block is larger than the output");
     left_ -= least;
     if (least == 0) return {};
     made.direct = direct(made);
@@ -168,7 +168,7 @@ class scanner {
     if (count_bytes == 2) count = ((first - 128) << 8) + static_cast<std::uint32_t>(number(at + 1, 1));
     if (count_bytes == 3) count = 0x7f00 + static_cast<std::uint32_t>(number(at + 1, 2));
     at += static_cast<unsigned>(count_bytes);
-    if (count == 0) return at == end ? result<>() : damaged_zstd("bytes behind a block without sequences");
+    if (count == 0) return at == end ? result<>() : damaged_zstd("bytes after a block without sequences");
     if (at >= end) return damaged_zstd("a sequences section ends early");
     block.modes = static_cast<std::uint8_t>(number(at++, 1));
     if ((block.modes & 3) != 0) return damaged_zstd("reserved bits of a sequences section are set");
@@ -178,7 +178,7 @@ class scanner {
     for (int table = 0; table < 3; ++table) {
       if ((block.modes >> (6 - 2 * table) & 3) != 3)
         memory.tables[table] = static_cast<std::uint32_t>(index_.blocks.size());
-      if (memory.tables[table] == kNone) return damaged_zstd("a table is repeated before there is one");
+      if (memory.tables[table] == kNone) return damaged_zstd("a table is repeated before any is defined");
       block.table_block[table] = memory.tables[table];
     }
     return {};
@@ -227,7 +227,7 @@ class scanner {
       block.literals += bytes;
       block.literals_encoded -= bytes;
     } else if (memory.tree_bytes == 0) {
-      return damaged_zstd("a Huffman tree is used again before there is one");
+      return damaged_zstd("a Huffman tree is repeated before any is defined");
     }
     block.tree = memory.tree;
     block.tree_bytes = memory.tree_bytes;

@@ -13,11 +13,10 @@ inline constexpr std::uint32_t kMostBlockBytes = 128 * 1024;
 
 enum sequence_table : int { kLiteralLengths = 0, kOffsets = 1, kMatchLengths = 2 };
 
-/// A state's entry. Byte 0: the number of bits that the next state reads from the stream; byte 1: the number of
-/// extra bits of the state's code; from bit 16, the bits before the extra bits, and from bit 23, those before
-/// the next state's. Every base of RFC 8878, 3.1.1.3.2.1.1, is such a prefix (a match length's, without its 3),
-/// and so is every state's, so that one shift makes both. Bytes can be summed, and shifts use only five bits of
-/// them.
+/// A state's entry. Byte 0: the number of bits that the next state reads from the stream; byte 1: the number of extra
+/// bits of the state's code; from bit 16, the bits before the extra bits, and from bit 23, those before the next
+/// state's bits. Every base of RFC 8878, 3.1.1.3.2.1.1, is such a prefix (that of a match length without its 3), and so
+/// is every state's base: one shift computes both. Bytes can be summed, because shifts use only their five lowest bits.
 using sequence_entry = std::uint32_t;
 
 PENSTOCK_DEVICE sequence_entry make_entry(std::uint32_t extra_bits, std::uint32_t front) {
@@ -206,8 +205,8 @@ PENSTOCK_DEVICE bool decode_sequences(const zstd_wave& wave, std::uint32_t index
     const std::uint32_t ahead = bits.ahead();
     counts = literal_entry + match_entry + offset_entry;
     const std::uint32_t all_bits = add_bytes(0, counts, 0x0101u);
-    // As if all bits were in `ahead`, which they nearly always are: the check does not delay this.
-    // Shifts use five bits of the sums of the counts: 32 is 0, and then no bits are left to take.
+    // Computed as if all bits were in `ahead`, which they nearly always are, so that the check delays nothing. Shifts
+    // use five bits of the sums of the counts: 32 becomes 0, and then no bits remain to be read.
     const std::uint32_t to_match = extra_bits(offset_entry), to_literals = to_match + extra_bits(match_entry);
     const std::uint32_t to_literal_state = to_literals + extra_bits(literal_entry);
     const std::uint32_t to_match_state = to_literal_state + literal_entry,
@@ -232,8 +231,8 @@ PENSTOCK_DEVICE bool decode_sequences(const zstd_wave& wave, std::uint32_t index
     } else {
       bits.skip(all_bits);
     }
-    // Of the next sequence, so that what follows does not wait for it. States are within their table, whatever the
-    // bits.
+    // Loads for the next sequence, so that its operations do not wait. States are always within their table, whatever
+    // the bits are.
     literal_entry = literal_table[literal_state];
     offset_entry = offset_table[offset_state];
     match_entry = match_table[match_state];

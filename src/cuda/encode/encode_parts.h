@@ -10,8 +10,8 @@ namespace penstock::inline v0::device {
 struct encode_part {
   std::uint64_t source;        ///< address of the bytes; any alignment
   std::uint64_t target;        ///< address of the encoded bytes; any alignment
-  std::uint32_t source_bytes;  ///< readable bytes at `source`; not one more is read
-  std::uint32_t target_bytes;  ///< writable bytes at `target`; not one more is written
+  std::uint32_t source_bytes;  ///< readable bytes at `source`; no others are read
+  std::uint32_t target_bytes;  ///< writable bytes at `target`; no others are written
 };
 
 inline constexpr std::uint32_t kDoesNotFit = 0xffffffffu;
@@ -22,7 +22,7 @@ struct encode_wave {
   /// u32[part_count]: the bytes that each part was encoded to; kDoesNotFit: the content of its target has no meaning.
   std::uint64_t encoded_bytes;
   std::uint32_t part_count;
-  /// LZ4: 4 where each part begins with the size of its content, little-endian, as numcodecs writes it; else 0.
+  /// LZ4: 4 if each part begins with the size of its content, little-endian, as numcodecs writes it; else 0.
   std::uint32_t prefix_bytes;
 };
 

@@ -54,9 +54,9 @@ result<encode_plan> encode_plan::make(std::span<const device_step> steps, std::u
                    "the device encodes shuffles, then lz4 or zstd, then crc32c: not these codecs in this order"};
     }
   }
-  if (steps.empty()) return error{errc::unsupported, "there is no codec to encode with"};
+  if (steps.empty()) return error{errc::unsupported, "the chain has no codec"};
   if (!has_compressor && most_encoded_bytes < bound)
-    return error{errc::unsupported, "without a compressor there must be room for all of a chunk"};
+    return error{errc::unsupported, "without a compressor, the output must have room for the whole chunk"};
   made.room_ = std::min(bound, most_encoded_bytes);
   made.stride_ = aligned(std::max(chunk_bytes, made.room_));
   return made;

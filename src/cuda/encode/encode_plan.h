@@ -51,7 +51,7 @@ class encode_plan {
 
   /// Writes sizes and tables, and appends the launches, to be run in their order on one stream.
   ///
-  /// After them the size of a chunk is kDoesNotFit where its encoded bytes need more than `room()`.
+  /// After them, the size of a chunk is kDoesNotFit if its encoded bytes need more than `room()`.
   /// \param tables  `table_bytes(chunks)` on the host: the first bytes of the block.
   /// \param block   Address of `bytes(chunks)` on the device, a multiple of 256.
   void emit(std::uint32_t chunks, std::span<std::byte> tables, std::uint64_t block,

@@ -1,5 +1,5 @@
-// Chunks through all kernels of a chain: the host's codecs and the device's decoders read the output, and where the
-// format leaves no choice, it equals the output of the host's codecs.
+// Chunks through all kernels of a chain: the host's codecs and the device's decoders read the output. If the format
+// allows only one encoding, the output equals that of the host's codecs.
 
 #include "cuda/encode/encode_plan.h"
 
@@ -19,7 +19,7 @@ struct aligned_free {
   void operator()(std::byte* block) const { ::operator delete(block, std::align_val_t{256}); }
 };
 
-// Each chunk as the plan encodes it; empty where it does not fit.
+// Each chunk as the plan encodes it; empty if it does not fit.
 std::vector<bytes> encoded_by(const encode_plan& plan, const std::vector<bytes>& chunks) {
   const auto count = static_cast<std::uint32_t>(chunks.size());
   const std::unique_ptr<std::byte, aligned_free> block(
@@ -75,7 +75,7 @@ codec_config shuffle_of(int item) {
   return {"numcodecs.shuffle", json(json::object_t{{"elementsize", json(std::int64_t{item})}})};
 }
 
-TEST(EncodePlan, ShufflesAndChecksumsAreTheHostsBytes) {
+TEST(EncodePlan, ShufflesAndChecksumsEqualTheHosts) {
   for (const int item : {1, 2, 3, 4, 5, 8, 12, 16}) {
     for (const std::size_t items : {1u, 7u, 8u, 64u, 100u, 1000u, 9001u}) {
       const std::size_t size = items * static_cast<std::size_t>(item);
@@ -91,7 +91,7 @@ TEST(EncodePlan, ShufflesAndChecksumsAreTheHostsBytes) {
   }
 }
 
-TEST(EncodePlan, BitshuffleIsWhatTheDecoderUndoes) {
+TEST(EncodePlan, TheDecoderUndoesBitshuffle) {
   for (const std::uint32_t item : {1u, 2u, 3u, 4u, 8u, 16u}) {
     for (const std::size_t size : {1u, 64u, 1000u, 4096u, 4099u}) {
       const device_step step{step_kind::bitshuffle, item};
@@ -141,7 +141,7 @@ TEST(EncodePlan, CompressedChunksAreReadByHostAndDevice) {
   }
 }
 
-TEST(EncodePlan, ReportsChunksThatNeedMoreRoom) {
+TEST(EncodePlan, ReportsChunksThatNeedMoreSpace) {
   const std::size_t size = 5000;
   for (const step_kind kind : {step_kind::lz4, step_kind::zstd}) {
     for (const bool checks : {false, true}) {

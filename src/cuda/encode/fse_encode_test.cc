@@ -83,7 +83,7 @@ std::uint32_t expect_round_trip(const std::vector<std::uint32_t>& symbols, const
   return written;
 }
 
-TEST(FseEncode, DecodersWalkTheSameStatesAtTheCostThatWasForeseen) {
+TEST(FseEncode, DecodersVisitTheSameStatesAtThePredictedCost) {
   random_numbers random(2);
   for (int round = 0; round < 200; ++round) {
     const auto counts = random_counts(random);
@@ -111,7 +111,7 @@ TEST(FseEncode, UsesDistributionsWithSharesBelowOne) {
   }
 }
 
-TEST(FseEncode, KnowsLogarithms) {
+TEST(FseEncode, ComputesLogarithms) {
   for (std::uint32_t value = 1; value < 32768; ++value)
     ASSERT_NEAR(log2_in_256(value) / 256.0, std::log2(value), 1.5 / 256) << value;
 }

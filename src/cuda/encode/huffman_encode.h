@@ -16,7 +16,7 @@ inline constexpr std::uint32_t kMostTreeBytes = 129;
 struct huffman_encoder {
   std::uint32_t used;         ///< how many different bytes occur
   std::uint32_t last;         ///< the highest of them
-  std::uint32_t bits;         ///< the length of all encoded bytes together
+  std::uint32_t bits;         ///< the number of bits of all encoded bytes
   std::uint32_t tree_bytes;   ///< 0: the code has no description
   std::uint32_t counts[256];  ///< how often each byte occurs
   std::uint32_t nodes[256];   ///< counts of inner nodes; then scratch
@@ -69,7 +69,7 @@ PENSTOCK_DEVICE void count_bytes(const std::uint8_t* from, std::uint32_t size, h
   });
 }
 
-/// How many codes of each length an optimal code of 11 bits or fewer has, nearly: see docs/design/0021. One lane.
+/// The number of codes of each length, at most 11 bits, in a nearly optimal code: see docs/design/0021. One lane.
 PENSTOCK_DEVICE_CALL void find_code_lengths(huffman_encoder& code) {
   // Two queues: bytes by count, and inner nodes as they are made, whose counts do not decrease.
   const std::uint32_t leaves = code.used, inner = leaves - 1;
@@ -88,7 +88,7 @@ PENSTOCK_DEVICE_CALL void find_code_lengths(huffman_encoder& code) {
     }
     code.nodes[made] = sum;
   }
-  // A level has twice as many nodes as the one above has inner ones. With 2^17 bytes, no level is below the 25th.
+  // A level has twice as many nodes as the level above has inner nodes. With 2^17 bytes, no level is below the 25th.
   for (std::uint32_t& each : code.lengths) each = 0;
   code.parents[inner - 1] = 0;
   for (std::uint32_t i = inner; i-- > 0;) {

@@ -29,7 +29,7 @@ bytes encoded(const bytes& content, std::size_t room, lane_order order, std::siz
   host_lane_order = order;
   encode_lz4_warp(wave, 0, *shared, warp{});
   host_lane_order = lane_order::forward;
-  EXPECT_EQ(out.back(), std::byte{0xee}) << "a byte behind the room was written";
+  EXPECT_EQ(out.back(), std::byte{0xee}) << "a byte after the output was written";
   if (made == kDoesNotFit) return {};
   EXPECT_LE(made, room);
   return bytes(out.begin() + static_cast<std::ptrdiff_t>(shift),
@@ -43,7 +43,7 @@ std::size_t size_by_library(const bytes& content) {
                                                        static_cast<int>(content.size()), static_cast<int>(out.size())));
 }
 
-TEST(Lz4Encode, MakesWhatTheLibraryDecodesInEveryOrderOfTheLanes) {
+TEST(Lz4Encode, TheLibraryDecodesItInEveryOrderOfTheLanes) {
   std::size_t shift = 0;
   std::uint32_t turn = 0;
   for (const char* kind : kKinds) {
@@ -116,7 +116,7 @@ TEST(Lz4Encode, IsNearlyAsSmallAsTheLibrarysFirstLevel) {
       EXPECT_GE(ratio_to_library(array_of(kind, size, shuffled)), 0.95) << kind << (shuffled ? ", shuffled" : "");
 }
 
-TEST(Lz4Encode, SaysWhenThereIsNoRoom) {
+TEST(Lz4Encode, ReportsAnOutputThatIsTooSmall) {
   for (const char* kind : {"noise", "packed", "zeros"}) {
     const bytes content = content_of(kind, 5000);
     const std::size_t needed = encoded(content, lz4_bound(content.size()), lane_order::forward).size();

@@ -16,7 +16,7 @@ struct match_table {
   std::uint32_t places[1 << kMatchHashBits];  ///< by hash: one more than the last position with that hash; 0: none
 };
 
-/// Five bytes: places that have only four in common are rarely the best.
+/// Five bytes: positions that have only four in common are rarely the best.
 PENSTOCK_DEVICE std::uint64_t five_bytes(const std::uint8_t* at) {
   const std::uint32_t low = at[0] | static_cast<std::uint32_t>(at[1]) << 8 | static_cast<std::uint32_t>(at[2]) << 16 |
                             static_cast<std::uint32_t>(at[3]) << 24;
@@ -92,7 +92,7 @@ class match_search {
       const std::uint32_t match = at_ + static_cast<std::uint32_t>(first), place = lanes.from(places, first);
       const std::uint32_t length = common_bytes(from_, place, match, end_, lanes);
       at_ = match + length;
-      lanes.each([&](int lane) {  // positions at the match's end: what follows often repeats them
+      lanes.each([&](int lane) {  // positions at the match's end: the next match often starts there
         const std::uint32_t position = at_ - 1 - static_cast<std::uint32_t>(lane);
         if (position > match && position < at_) keep(position);
       });
@@ -102,7 +102,7 @@ class match_search {
   }
 
  private:
-  /// What a lane has read at its position.
+  /// The values that a lane has read at its position.
   struct position_state {
     std::uint64_t five;
     std::uint32_t hash, place;
@@ -174,7 +174,7 @@ class match_search {
     return lanes.ballot(found);
   }
 
-  /// Of a match of five bytes: the farther it is, the more bits its offset takes.
+  /// The gain of a match of five bytes: the farther away it is, the more bits its offset needs.
   PENSTOCK_DEVICE bool is_long_enough(std::uint32_t position, std::uint32_t place) const {
     const std::uint32_t offset = position - place, least = offset < 1024 ? 5 : offset < 16384 ? 6 : 7;
     bool equal = position + least <= end_;

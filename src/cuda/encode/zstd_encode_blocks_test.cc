@@ -52,7 +52,7 @@ std::vector<bytes> by_blocks(const std::vector<bytes>& contents, bool checksum, 
   return out;
 }
 
-TEST(ZstdEncodeBlocks, MakesTheBytesThatOneWarpMakes) {
+TEST(ZstdEncodeBlocks, EncodesTheSameBytesAsOneWarp) {
   constexpr std::size_t kManyBlocks = 34 * std::size_t{kMostBlockBytes} + 5;  // more than lanes
   for (const std::size_t size : {std::size_t{1}, std::size_t{131'072}, std::size_t{131'073}, kManyBlocks}) {
     std::vector<bytes> contents = {bytes(size)};
@@ -65,7 +65,7 @@ TEST(ZstdEncodeBlocks, MakesTheBytesThatOneWarpMakes) {
   }
 }
 
-TEST(ZstdEncodeBlocks, LeavesATargetAloneThatIsTooSmall) {
+TEST(ZstdEncodeBlocks, DoesNotWriteToATargetThatIsTooSmall) {
   for (const bytes& target : by_blocks({content_of("packed", 300'000), content_of("noise", 300'000)}, true, 1))
     EXPECT_EQ(target, bytes(target.size()));
 }

@@ -32,7 +32,7 @@ bytes encoded(const bytes& content, std::size_t room, lane_order order, std::siz
   host_lane_order = order;
   encode_zstd_warp(wave, 0, *shared, warp{});
   host_lane_order = lane_order::forward;
-  EXPECT_EQ(out.back(), std::byte{0xee}) << "a byte behind the room was written";
+  EXPECT_EQ(out.back(), std::byte{0xee}) << "a byte after the output was written";
   if (made == kDoesNotFit) return {};
   EXPECT_LE(made, room);
   return bytes(out.begin() + static_cast<std::ptrdiff_t>(shift),
@@ -54,7 +54,7 @@ void expect_both_decode(const bytes& made, const bytes& content, const std::stri
   ASSERT_NO_FATAL_FAILURE(expect_decodes(std::array{device_step{step_kind::zstd}}, made, content, what));
 }
 
-TEST(ZstdEncode, MakesWhatBothDecodersReadInEveryOrderOfTheLanes) {
+TEST(ZstdEncode, BothDecodersReadItInEveryOrderOfTheLanes) {
   std::size_t shift = 0;
   std::uint32_t turn = 0;
   for (const char* kind : kKinds) {
@@ -74,7 +74,7 @@ TEST(ZstdEncode, MakesWhatBothDecodersReadInEveryOrderOfTheLanes) {
   }
 }
 
-TEST(ZstdEncode, MakesWhatBothDecodersReadOfEverySmallSize) {
+TEST(ZstdEncode, BothDecodersReadEverySmallSize) {
   for (const char* kind : {"skewed", "text", "period7", "packed"}) {
     for (std::size_t size = 0; size < 700; size += test::all_cases() || size < 70 ? 1 : 7) {
       const bytes content = content_of(kind, size);
@@ -84,7 +84,7 @@ TEST(ZstdEncode, MakesWhatBothDecodersReadOfEverySmallSize) {
   }
 }
 
-TEST(ZstdEncode, MatchesReachIntoTheBlockBefore) {
+TEST(ZstdEncode, MatchesReachIntoThePreviousBlock) {
   const bytes once = content_of("noise", 3000);
   bytes content(kMostBlockBytes);
   std::copy(once.begin(), once.end(), content.end() - 3000);
@@ -108,7 +108,7 @@ TEST(ZstdEncode, IsNearlyAsSmallAsTheLibrarysFirstLevel) {
       EXPECT_GE(ratio_to_library(array_of(kind, size, shuffled)), 0.85) << kind << (shuffled ? ", shuffled" : "");
 }
 
-TEST(ZstdEncode, SaysWhenThereIsNoRoom) {
+TEST(ZstdEncode, ReportsAnOutputThatIsTooSmall) {
   for (const char* kind : {"noise", "packed", "zeros"}) {
     const bytes content = content_of(kind, 5000);
     const std::size_t needed = encoded(content, zstd_bound(content.size()), lane_order::forward).size();

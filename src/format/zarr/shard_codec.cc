@@ -106,7 +106,8 @@ class shard_codec final : public byte_codec {
                                worker_scratch& scratch) const override {
     return encode_with(decoded, scratch, [&](std::uint64_t, std::uint64_t bytes) -> result<std::span<std::byte>> {
       if (bytes > out.size())
-        return error{errc::invalid_argument, fmt::format("a shard needs {} bytes, room is for {}", bytes, out.size())};
+        return error{errc::invalid_argument,
+                     fmt::format("a shard needs {} bytes, the output has room for {}", bytes, out.size())};
       return out;
     });
   }
