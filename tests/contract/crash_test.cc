@@ -149,7 +149,7 @@ std::optional<bool> killed_at(int call, const std::function<void()>& work) {
   }
 }
 
-TEST(Crash, AWriteKilledAtEachOfItsSystemCallsLeavesOldOrNew) {
+TEST(Crash, AWriteKilledAtAnySystemCallLeavesOldOrNew) {
   const temporary_folder folder;
   write_model(*open_file_store(folder.path().string()), "", sharded());
   ASSERT_TRUE(write_round(open_at(folder.path()), 0, kItems, 0).ok());
@@ -177,7 +177,7 @@ TEST(Crash, AWriteKilledAtEachOfItsSystemCallsLeavesOldOrNew) {
   EXPECT_EQ(stray_files(folder.path()), 0u);
 }
 
-TEST(Crash, AnAppendKilledAtEachOfItsSystemCallsIsSeenWholeOrNotAtAll) {
+TEST(Crash, AnAppendKilledAtAnySystemCallIsAtomic) {
   const temporary_folder folder;
   write_model(*open_file_store(folder.path().string()), "", sharded());
   ASSERT_TRUE(write_round(open_at(folder.path()), 0, kItems, 0).ok());

@@ -33,7 +33,7 @@ inline std::optional<bytes> decode_exactly(const byte_codec& codec, std::span<co
   EXPECT_TRUE(std::none_of(memory.begin(), memory.begin() + kGuard, touched)) << codec.describe();
   EXPECT_TRUE(std::none_of(memory.end() - kGuard, memory.end(), touched)) << codec.describe();
   if (!made.ok()) {
-    const errc code = made.error().code();  // unsupported: what a format has, and this library does not read
+    const errc code = made.error().code();  // unsupported: the format has it, this library does not read it
     EXPECT_TRUE(code == errc::corrupt_data || code == errc::unsupported || code == errc::resource_exhausted)
         << made.error().to_string();
     return std::nullopt;

@@ -62,7 +62,7 @@ class DiskCache : public testing::Test {
   std::atomic<int> warnings_{0};
 };
 
-TEST_F(DiskCache, ServesPartsOfWhatItHas) {
+TEST_F(DiskCache, ServesPartsOfCachedRanges) {
   EXPECT_EQ(read_now(*make().from, "k")->text, kText);
   EXPECT_EQ(methods(), list{"GET"});
   const opened again = make();
@@ -78,7 +78,7 @@ TEST_F(DiskCache, ServesPartsOfWhatItHas) {
   EXPECT_EQ(warnings_, 0);
 }
 
-TEST_F(DiskCache, KeepsOriginsAndVariantsApart) {
+TEST_F(DiskCache, SeparatesOriginsAndVariants) {
   const opened cached = make(std::chrono::hours(1));
   EXPECT_EQ(read_now(*cached.from, "k")->text, kText);
   remote_options remote;
@@ -93,7 +93,7 @@ TEST_F(DiskCache, KeepsOriginsAndVariantsApart) {
   EXPECT_EQ(read_now(*cached.from, "k")->text, kText);
 }
 
-TEST_F(DiskCache, DoesNotKeepObjectsWithoutAVersion) {
+TEST_F(DiskCache, DoesNotCacheObjectsWithoutAVersion) {
   server_.on_request([](const request&, reply& out) {
     out.remove("ETag");
     out.remove("Last-Modified");
@@ -119,7 +119,7 @@ TEST_F(DiskCache, ReturnsTheErrorOfACheck) {
   EXPECT_EQ(read_now(*cached.from, "k")->text, "newer");
 }
 
-TEST_F(DiskCache, WaitsForARangeThatAnotherFetches) {
+TEST_F(DiskCache, WaitsForARangeThatAnotherReaderFetches) {
   server_.on_request([](const request& asked, reply& out) {
     if (asked.method == "GET") out.delay = milliseconds(200);
   });
@@ -133,7 +133,7 @@ TEST_F(DiskCache, WaitsForARangeThatAnotherFetches) {
   EXPECT_EQ(fetched, 1);
 }
 
-TEST_F(DiskCache, AWaitingReadCanBeStoppedAndSurvivesAFailure) {
+TEST_F(DiskCache, AWaitingReadCanStopAndSurvivesAFailure) {
   auto fails = std::make_shared<std::atomic<bool>>(true);
   server_.on_request([fails](const request&, reply& out) {
     if (!fails->exchange(false)) return;
@@ -163,7 +163,7 @@ TEST_F(DiskCache, AWaitingReadCanBeStoppedAndSurvivesAFailure) {
   EXPECT_EQ(to_text(rest.at(1)->bytes), kText);
 }
 
-TEST_F(DiskCache, AStopOfOneReaderDoesNotReachAnother) {
+TEST_F(DiskCache, StoppingOneReaderDoesNotStopAnother) {
   server_.on_request(
       [](const request& asked, reply& out) { out.delay = milliseconds(asked.method == "GET" ? 300 : 600); });
   const opened first = make(), second = make();
@@ -214,7 +214,7 @@ TEST_F(DiskCache, FetchesDamagedBytesAgain) {
   EXPECT_EQ(cached.cache->usage().damaged, 1U);
 }
 
-TEST_F(DiskCache, ReadsOnWhereItCannotWrite) {
+TEST_F(DiskCache, ReadsIfItCannotWrite) {
   std::filesystem::create_directories(home_.path() / "cache" / "claims");  // not a file: even root cannot write
   const opened cached = make();
   for (int i = 0; i < 3; ++i) EXPECT_EQ(read_now(*cached.from, "k")->text, kText);

@@ -104,7 +104,7 @@ class DriverContract : public testing::TestWithParam<driver_case> {
   bytes file_;
 };
 
-TEST_P(DriverContract, AloneRecognisesItsFiles) {
+TEST_P(DriverContract, IsTheOnlyOneThatRecognisesItsFiles) {
   int found = 0;
   std::vector<const format_driver*> all(builtin_drivers().begin(), builtin_drivers().end());
   if (GetParam().added) all.push_back(GetParam().added.get());
@@ -144,7 +144,7 @@ TEST_P(DriverContract, NamesTheFileInErrors) {
   EXPECT_TRUE(failed);
 }
 
-TEST_P(DriverContract, BlamesFilesThatAreCutOff) {
+TEST_P(DriverContract, ReportsTruncatedFiles) {
   for (std::size_t kept = 0; kept < file_.size();
        kept += kept < 600 ? test::all_cases() ? 1 : 4 : file_.size() / 50 + 1) {
     put(bytes(file_.begin(), file_.begin() + static_cast<std::ptrdiff_t>(kept)));
@@ -153,7 +153,7 @@ TEST_P(DriverContract, BlamesFilesThatAreCutOff) {
   }
 }
 
-TEST_P(DriverContract, BlamesFilesThatAreDamaged) {
+TEST_P(DriverContract, ReportsDamagedFiles) {
   std::mt19937_64 random(7);
   const std::size_t head = std::min<std::size_t>(file_.size(), 1024);
   for (std::uint64_t i = 0; i < test::cases(600); ++i) {
@@ -166,7 +166,7 @@ TEST_P(DriverContract, BlamesFilesThatAreDamaged) {
   }
 }
 
-TEST_P(DriverContract, CreatesWhatItOpensOrRefuses) {
+TEST_P(DriverContract, CreatesArraysThatItOpensOrRefuses) {
   create_options how;
   how.context = context_;
   how.format = GetParam().name;

@@ -121,7 +121,7 @@ create_options three_items(const std::shared_ptr<context>& with, const std::stri
   return out;
 }
 
-TEST(FolderDrivers, AreAskedBeforeTheLibrarys) {
+TEST(FolderDrivers, HavePrecedenceOverTheLibrarys) {
   context_options with;
   with.drivers = {std::make_shared<folder_format>()};
   open_options how;
@@ -152,7 +152,7 @@ TEST(FolderDrivers, CreateGroupsByTheirName) {
   EXPECT_EQ(create_group(in, how).error().message(), "no format 'nothing'");
 }
 
-TEST(FolderDrivers, ZarrIsOne) {
+TEST(FolderDrivers, IncludeZarr) {
   const format_driver& zarr = *driver_for_new(*context::make().value(), "", "a.zarr").value();
   EXPECT_EQ(zarr.name(), "zarr");
   const std::shared_ptr<store> in = make_memory_store();

@@ -30,7 +30,7 @@ struct fault_script {
   unsigned vanish = 0;  ///< the object is absent from this request on (until `restore`)
   std::uint64_t most = std::numeric_limits<std::uint64_t>::max();  ///< faults in all
 
-  unsigned fail_write = 0;  ///< a put or an erase fails with one of `codes`: every other time after it was carried out
+  unsigned fail_write = 0;  ///< a put or an erase fails with one of `codes`; half of them after they were carried out
 
   bool deferred = false;                         ///< completions wait for `deliver_one`
   bool deferred_writes = false;                  ///< also completions of `write`
@@ -40,8 +40,9 @@ struct fault_script {
   std::function<void(const byte_read&)> before;  ///< called before each request is carried out, without a lock
 };
 
-/// A store between the engine and another store. Without faults it counts; with a script it denies, truncates, delays,
-/// removes and changes. Deferred requests are carried out when they are delivered, so the object may change in between.
+/// A store between the engine and another store. Without faults it counts requests; with a script it denies, truncates,
+/// delays, removes and changes objects. Deferred requests are carried out when they are delivered, so the object may
+/// change in between.
 ///
 /// Thread-safe. Requests that are never delivered complete as `cancelled` when the store is destroyed.
 class fault_store final : public store {
@@ -72,7 +73,7 @@ class fault_store final : public store {
     out.request_bytes = std::max(out.request_bytes, script_.request_bytes);
     if (script_.deferred) {
       out.inline_completion = false;
-      out.blocking = false;  // `read` itself never waits
+      out.blocking = false;  // `read` itself does not wait
     }
     out.inline_writes = out.inline_writes && !script_.deferred_writes;
     return out;

@@ -26,7 +26,7 @@ std::vector<std::string> run(const fault_store& from, int count) {
   return out;
 }
 
-TEST(FaultStore, StrikesTheSameRequestsForTheSameSeed) {
+TEST(FaultStore, FailsTheSameRequestsForTheSameSeed) {
   fault_script script;
   script.seed = 7;
   script.fail = 300;
@@ -42,7 +42,7 @@ TEST(FaultStore, StrikesTheSameRequestsForTheSameSeed) {
   EXPECT_EQ(std::count(few.begin(), few.end(), "2345"), 197);
 }
 
-TEST(FaultStore, CutsReadsShortAndScribblesOnTheDestination) {
+TEST(FaultStore, TruncatesReadsAndOverwritesTheDestination) {
   fault_script script;
   script.cut = 1000;
   const auto store = make(script);
@@ -94,7 +94,7 @@ TEST(FaultStore, CountsRequestsAndBytesByKey) {
   EXPECT_EQ(store->total().requests, 0u);
 }
 
-TEST(FaultStore, HoldsCompletionsBackUntilTheyAreDelivered) {
+TEST(FaultStore, DefersCompletionsUntilTheyAreDelivered) {
   fault_script script;
   script.deferred = true;
   waiting_sink sink;
@@ -120,7 +120,7 @@ TEST(FaultStore, HoldsCompletionsBackUntilTheyAreDelivered) {
     EXPECT_TRUE(store->pending());
   }
   const auto rest = sink.wait(1);
-  EXPECT_EQ(rest.begin()->second.error().code(), errc::cancelled) << "what is never delivered is not lost";
+  EXPECT_EQ(rest.begin()->second.error().code(), errc::cancelled) << "undelivered requests still complete";
 }
 
 }  // namespace

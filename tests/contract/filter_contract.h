@@ -1,8 +1,8 @@
 #pragma once
 
-// The requirements of every codec of arrays, lossless or lossy, and of every codec that is only read. A new one is one
-// more line in `kFilterRows` or `kReadOnlyRows` (src/codec/filter_fixture.h), with its guarantees. A sample of a codec
-// that is only read is a line in filter_contract_test.cc.
+// The requirements of every codec of arrays, lossless or lossy, and of every codec that can only decode. A new codec is
+// one more line in `kFilterRows` or `kReadOnlyRows` (src/codec/filter_fixture.h), with its guarantees. A codec that can
+// only decode also has a line with a sample in filter_contract_test.cc.
 
 #include <gtest/gtest.h>
 
@@ -60,7 +60,7 @@ class number_form {
       return put(static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(static_cast<float>(value)) >> 16), to);
     }
     if (type_ == "float32" || type_ == "complex64") return put(static_cast<float>(value), to);
-    EXPECT_EQ(type_, "float64") << "a row of a type that the suite does not know";
+    EXPECT_EQ(type_, "float64") << "the suite does not support the type of this row";
     return put(value, to);
   }
   double load(const std::byte* from) const {
@@ -308,7 +308,7 @@ class ReadSampleContract : public testing::TestWithParam<read_sample> {
   worker_scratch scratch_{&accounts_};
 };
 
-TEST_P(ReadSampleContract, DecodesToWhatWasWritten) {
+TEST_P(ReadSampleContract, DecodesToTheWrittenBytes) {
   const auto& [name, settings, encoded, decoded] = GetParam();
   EXPECT_EQ(decode_exactly(*codec(), encoded, decoded.size(), std::byte{0x3c}, scratch_), decoded);
   EXPECT_EQ(decode_exactly(*codec(), encoded, decoded.size() + 64, std::byte{0xc3}, scratch_), decoded);

@@ -86,7 +86,7 @@ TEST_F(HttpStore, SendsTheReadsOfOneCallTogether) {
   EXPECT_EQ(most, 8);
 }
 
-TEST_F(HttpStore, HoldsToItsNumberOfConnectionsAndKeepsThem) {
+TEST_F(HttpStore, LimitsAndReusesItsConnections) {
   std::vector<byte_read> reads(40);
   std::vector<growing_buffer> rooms(40);
   for (std::size_t i = 0; i < reads.size(); ++i) {
@@ -133,7 +133,7 @@ TEST_F(HttpStore, MoreShortRequestsAreInFlightThanLongOnes) {
   EXPECT_EQ(connections_of(std::uint64_t{64} << 10), kReads);
 }
 
-TEST_F(HttpStore, TriesAgainAfterTemporaryFailures) {
+TEST_F(HttpStore, RetriesAfterTemporaryFailures) {
   const struct {
     const char* what;
     std::function<void(reply&)> how;
@@ -162,7 +162,7 @@ TEST_F(HttpStore, TriesAgainAfterTemporaryFailures) {
   }
 }
 
-TEST_F(HttpStore, WaitsAsLongAsTheServerSays) {
+TEST_F(HttpStore, WaitsAsLongAsTheServerRequests) {
   change_first(1, [](reply& out) { out.status = 503, out.set("Retry-After", "1"); });
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_TRUE(read().ok());
@@ -175,7 +175,7 @@ TEST_F(HttpStore, DoesNotWaitForHours) {
   EXPECT_EQ(server_.log().size(), 1u);
 }
 
-TEST_F(HttpStore, GivesUpInTheEndAndSaysWhy) {
+TEST_F(HttpStore, ReportsTheReasonAfterTheLastAttempt) {
   options_.retries = 2;
   change([](reply& out) {
     out.status = 500;
@@ -188,7 +188,7 @@ TEST_F(HttpStore, GivesUpInTheEndAndSaysWhy) {
   EXPECT_EQ(server_.log().size(), 3u);
 }
 
-TEST_F(HttpStore, ReadsOnWhereALongAnswerBrokeOff) {
+TEST_F(HttpStore, ContinuesAnInterruptedResponse) {
   std::string text;
   for (int i = 0; i < 300'000; ++i) text.push_back(static_cast<char>('a' + i % 1000 * (i % 1000) % 26));
   server_.set("/base/long", text);
@@ -239,7 +239,7 @@ TEST_F(HttpStore, AnObjectThatChangesWhileItIsReadIsNeverMixed) {
   EXPECT_EQ(code_of(read_now(*make(), "long", {}, &now->seen)), errc::version_changed);
 }
 
-TEST_F(HttpStore, ASecondSizeOfOneVersionDoesNotGoIntoTheFirstsRoom) {
+TEST_F(HttpStore, ASecondSizeOfOneVersionIsRefused) {
   server_.on_request([](const request& asked, reply& out) {
     out.set("ETag", "\"always\"");
     if (asked.number == 1) {
@@ -255,7 +255,7 @@ TEST_F(HttpStore, ASecondSizeOfOneVersionDoesNotGoIntoTheFirstsRoom) {
   EXPECT_NE(text.find("the server contradicts itself"), std::string::npos) << text;
 }
 
-TEST_F(HttpStore, DeniedIsNotAbsentAndNeitherIsAskedForAgain) {
+TEST_F(HttpStore, DeniedAndAbsentAreDifferentAndNotRetried) {
   for (const auto& [status, code] : {std::pair(403, errc::permission_denied), std::pair(401, errc::permission_denied),
                                      std::pair(404, errc::not_found), std::pair(410, errc::not_found),
                                      std::pair(400, errc::io_error), std::pair(304, errc::io_error)}) {
@@ -297,7 +297,7 @@ TEST_F(HttpStore, AServerThatIgnoresRangesIsReadUpToTheRangeOrRefused) {
   error_of({0, 4, true}, errc::unsupported);
 }
 
-TEST_F(HttpStore, WhatAServerSaysIsHeldAgainstWhatWasAsked) {
+TEST_F(HttpStore, ResponsesThatContradictTheRequestAreRefused) {
   const struct {
     const char* what;
     std::function<void(reply&)> how;
@@ -334,9 +334,9 @@ TEST_F(HttpStore, WhatAServerSaysIsHeldAgainstWhatWasAsked) {
     EXPECT_NE(got.error().code(), errc::not_found) << lie.what;
   }
   change([](reply& out) { out.set("Content-Range", "bytes 4-7/*"); });
-  EXPECT_TRUE(read().ok()) << "a size that is not said is not a lie";
+  EXPECT_TRUE(read().ok()) << "an omitted size is not a contradiction";
   change([](reply& out) { out.length_field = ""; });
-  EXPECT_TRUE(read().ok()) << "the range says how long the answer is";
+  EXPECT_TRUE(read().ok()) << "the range determines the length of the response";
   error_of({}, errc::unsupported);  // and it changes nothing else
   change([](reply& out) { out.length_field = "", out.cut_after = 2; });
   EXPECT_EQ(code_of(read()), errc::io_error);
@@ -345,7 +345,7 @@ TEST_F(HttpStore, WhatAServerSaysIsHeldAgainstWhatWasAsked) {
   EXPECT_EQ(read({})->text, kText);
 }
 
-TEST_F(HttpStore, ABodyWithoutALengthIsInTheReadersMemory) {
+TEST_F(HttpStore, ABodyWithoutALengthIsReadIntoTheReadersMemory) {
   std::string text(600'000, ' ');
   for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>('a' + i * i % 23);
   server_.set("/base/k", text);
@@ -368,7 +368,7 @@ TEST_F(HttpStore, ABodyWithoutALengthIsInTheReadersMemory) {
   EXPECT_EQ(read({})->text, "");
 }
 
-TEST_F(HttpStore, AnswersThatAreTooSlowTimeOut) {
+TEST_F(HttpStore, SlowResponsesTimeOut) {
   options_.timeout_s = 1;
   options_.retries = 0;
   change([](reply& out) { out.delay = std::chrono::seconds(4); });
@@ -378,7 +378,7 @@ TEST_F(HttpStore, AnswersThatAreTooSlowTimeOut) {
   EXPECT_EQ(code_of(read({})), errc::deadline_exceeded);
 }
 
-TEST_F(HttpStore, AStopEndsWhatIsUnderWay) {
+TEST_F(HttpStore, AStopEndsRequestsInFlight) {
   change([](reply& out) { out.delay = std::chrono::seconds(3); });
   const auto from = make(2);
   std::vector<byte_read> reads(5);  // two under way, three waiting
@@ -416,7 +416,7 @@ TEST_F(HttpStore, AStopEndsTheWaitBetweenAttempts) {
     EXPECT_EQ(done.ok() ? errc::internal : done.error().code(), errc::cancelled);
 }
 
-TEST_F(HttpStore, RedirectsAreFollowedAndSecretsStayHome) {
+TEST_F(HttpStore, RedirectsDoNotReceiveSecrets) {
   http_server other;
   other.set("/base/k", kText);
   options_.token = "secret";
@@ -439,12 +439,12 @@ TEST_F(HttpStore, RedirectsAreFollowedAndSecretsStayHome) {
   EXPECT_EQ(other.log()[0].field("x-api-key"), "");
 
   server_.on_request([](const request&, reply& out) { out.status = 302, out.set("Location", "/base/k"); });
-  EXPECT_EQ(code_of(read()), errc::io_error) << "in a circle";
+  EXPECT_EQ(code_of(read()), errc::io_error) << "a cycle of redirects";
   server_.on_request([](const request&, reply& out) { out.status = 302, out.set("Location", "file:///etc/passwd"); });
   EXPECT_FALSE(read().ok());
 }
 
-TEST_F(HttpStore, ReadsOfAKnownVersionBeginWhereTheRedirectLed) {
+TEST_F(HttpStore, ReadsOfAKnownVersionReuseTheRedirect) {
   http_server other;
   other.set("/there", kText);
   options_.token = "secret";
@@ -462,17 +462,17 @@ TEST_F(HttpStore, ReadsOfAKnownVersionBeginWhereTheRedirectLed) {
   ASSERT_EQ(other.log().size(), 2u);
   EXPECT_EQ(other.log()[1].field("authorization"), "");
   EXPECT_EQ(read_now(*from, "k", {0, 4, false})->text, "0123");
-  EXPECT_EQ(server_.log().size(), 2u) << "any version will do: the redirect may lead elsewhere by now";
+  EXPECT_EQ(server_.log().size(), 2u) << "any version is accepted: the redirect may have changed";
 
   other.on_request([](const request&, reply& out) { out.status = 403; });
   status = 404;
   EXPECT_EQ(code_of(read_now(*from, "k", {0, 4, false}, &first->seen)), errc::not_found);
-  EXPECT_EQ(server_.log().size(), 3u) << "the URL itself says what is so";
+  EXPECT_EQ(server_.log().size(), 3u) << "the URL itself is requested";
   EXPECT_EQ(code_of(read_now(*from, "k", {0, 4, false}, &first->seen)), errc::not_found);
-  EXPECT_EQ(other.log().size(), 4u) << "and what is no longer right is forgotten";
+  EXPECT_EQ(other.log().size(), 4u) << "and an outdated redirect is dropped";
 }
 
-TEST_F(HttpStore, NamesAndPasswordsOfTheUrlAreSentAndNotShown) {
+TEST_F(HttpStore, CredentialsOfTheUrlAreSentAndNotShown) {
   const std::string url = "http://me:pa%3Ass@" + server_.url().substr(7) + "/base?sig=abc";
   const http_store from(*http_transport::make(1), *http_url::parse(url), options_);
   EXPECT_TRUE(read_now(from, "k").ok());
@@ -481,7 +481,7 @@ TEST_F(HttpStore, NamesAndPasswordsOfTheUrlAreSentAndNotShown) {
   EXPECT_EQ(from.uri(), server_.url() + "/base");
 }
 
-TEST_F(HttpStore, OldDatesTellVersionsApartAndNewOnesDoNot) {
+TEST_F(HttpStore, OnlyOldDatesDistinguishVersions) {
   const auto dated = [&](const char* modified) {
     change([=](reply& out) {
       out.set("ETag", "W/\"weak\"");
@@ -497,11 +497,12 @@ TEST_F(HttpStore, OldDatesTellVersionsApartAndNewOnesDoNot) {
   EXPECT_TRUE(old == dated("Sun, 06 Nov 1994 08:49:30 GMT"));
   EXPECT_FALSE(old == dated("Sun, 06 Nov 1994 08:49:29 GMT"));
   EXPECT_EQ(code_of(read({4, 4, false}, &old)), errc::version_changed);
-  EXPECT_FALSE(dated("Sun, 06 Nov 1994 08:49:37 GMT").known()) << "it may be written again in this second";
+  EXPECT_FALSE(dated("Sun, 06 Nov 1994 08:49:37 GMT").known())
+      << "the object may be written again within the same second";
   EXPECT_FALSE(dated("yesterday").known());
 }
 
-TEST_F(HttpStore, ChecksByGetWhereHeadIsRefused) {
+TEST_F(HttpStore, ChecksByGetIfHeadIsRefused) {
   const auto seen = read();
   ASSERT_TRUE(seen.ok());
   server_.on_request([](const request& asked, reply& out) {
@@ -516,7 +517,7 @@ TEST_F(HttpStore, ChecksByGetWhereHeadIsRefused) {
   EXPECT_EQ(code_of(read({0, 0, false}, &seen->seen)), errc::not_found);
 }
 
-TEST_F(HttpStore, AServerThatIsNotThereIsAnErrorSoon) {
+TEST_F(HttpStore, AnAbsentServerIsAnErrorSoon) {
   std::string url;
   {
     const http_server gone;

@@ -35,11 +35,13 @@ struct layout_case {
   /// A storage object in its writer's form; nothing if it was never written. Deterministic.
   std::function<std::optional<bytes>(object_id)> object;
   unsigned depth = 0;  ///< rounds of index reads that the format needs at most
-  /// Without an index, all locations are known, whatever the objects contain: the store detects ranges that leave them.
+  /// Without an index, all locations are known, whatever the objects contain: the store detects ranges that exceed
+  /// them.
   bool fixed_places = false;
   /// Above 0: a table assigns each cell to one of this many objects, whatever `write_grid()` is; `fixed_places` too.
   object_id listed_objects = 0;
-  bool needs_object = false;  ///< the array was opened from the object: if that no longer exists, reads are a conflict
+  bool needs_object =
+      false;  ///< the array was opened from the object: if it no longer exists, reads fail with `conflict`
 };
 
 class index_table final : public index_lookup {
@@ -67,7 +69,8 @@ class LayoutContract : public testing::TestWithParam<layout_case> {
     }
   }
 
-  /// The response of storage; nothing if the object is absent. A range that leaves it is cut, as by a hostile store.
+  /// The response of storage; nothing if the object is absent. A range that exceeds it is truncated, as by a hostile
+  /// store.
   std::optional<std::span<const std::byte>> read(object_id object, const byte_range& range) const {
     const auto at = objects_.find(object);
     if (at == objects_.end()) return std::nullopt;
@@ -110,7 +113,7 @@ class LayoutContract : public testing::TestWithParam<layout_case> {
   std::map<object_id, bytes> objects_;
 };
 
-TEST_P(LayoutContract, FindsEveryCellWithinAsManyRoundsAsTheIndexIsDeep) {
+TEST_P(LayoutContract, FindsEveryCellInAsManyRoundsAsIndexLevels) {
   unsigned rounds = 0;
   auto found = resolve(cells_, &rounds);
   ASSERT_TRUE(found.ok()) << found.error().to_string();
@@ -138,7 +141,7 @@ TEST_P(LayoutContract, IsPure) {
   for (std::size_t i = 0; i < cells_.size(); ++i) EXPECT_TRUE(same((*once)[i], (*twice)[i])) << i;
 }
 
-TEST_P(LayoutContract, FindsACellAloneAsAmongOthersInAnyOrder) {
+TEST_P(LayoutContract, FindsCellsInAnyOrderAndCombination) {
   auto all = resolve(cells_);
   ASSERT_TRUE(all.ok());
   for (const cell_id cell : cells_) {
@@ -156,7 +159,7 @@ TEST_P(LayoutContract, FindsACellAloneAsAmongOthersInAnyOrder) {
   }
 }
 
-TEST_P(LayoutContract, AsksForEachIndexOnceAndKeepsWhatStandsInTheList) {
+TEST_P(LayoutContract, RequestsEachIndexOnceAndAppendsToTheList) {
   std::vector<cell_id> there_and_back = cells_;
   there_and_back.insert(there_and_back.end(), cells_.rbegin(), cells_.rend());
   std::vector<chunk_extent> out(there_and_back.size());
@@ -174,7 +177,7 @@ TEST_P(LayoutContract, AsksForEachIndexOnceAndKeepsWhatStandsInTheList) {
   EXPECT_EQ(missing.size(), count);
 }
 
-TEST_P(LayoutContract, DoesNotSayWhereACellIsWhileItsIndexIsMissing) {
+TEST_P(LayoutContract, LocatesNoCellWhileItsIndexIsMissing) {
   if (GetParam().depth == 0) return;
   chunk_extent marked;
   marked.range = {987654321, 1, false};
@@ -232,7 +235,7 @@ TEST_P(LayoutContract, GridsCoverEachOther) {
   }
 }
 
-TEST_P(LayoutContract, NamesEachObjectAndEachCellDifferently) {
+TEST_P(LayoutContract, NamesOfObjectsAndCellsAreUnique) {
   std::set<std::string> names;
   std::string key = "what stood there before";
   const object_id objects = GetParam().listed_objects > 0 ? GetParam().listed_objects : layout_->write_grid().cells();
@@ -246,7 +249,7 @@ TEST_P(LayoutContract, NamesEachObjectAndEachCellDifferently) {
   for (const cell_id cell : cells_) EXPECT_TRUE(names.insert(layout_->describe(cell)).second) << cell;
 }
 
-TEST_P(LayoutContract, RefusesAnIndexOfAnotherLength) {
+TEST_P(LayoutContract, RefusesAnIndexOfAWrongLength) {
   std::vector<chunk_extent> out(cells_.size());
   std::vector<index_request> missing;
   ASSERT_TRUE(layout_->locate(cells_, index_table(), out, missing).ok());
@@ -264,7 +267,7 @@ TEST_P(LayoutContract, RefusesAnIndexOfAnotherLength) {
   }
 }
 
-TEST_P(LayoutContract, HostileBytesNeverLeadOutsideTheirObject) {
+TEST_P(LayoutContract, HostileBytesYieldNoRangeOutsideTheObject) {
   const std::map<object_id, bytes> good = objects_;
   std::mt19937 random(7);
   int refused = 0;
@@ -292,7 +295,7 @@ TEST_P(LayoutContract, HostileBytesNeverLeadOutsideTheirObject) {
   EXPECT_TRUE(GetParam().depth == 0 || refused > 0);
 }
 
-TEST_P(LayoutContract, MayBeAskedByManyThreadsAtOnce) {
+TEST_P(LayoutContract, IsThreadSafe) {
   auto expected = resolve(cells_);
   ASSERT_TRUE(expected.ok());
   std::vector<int> wrong(4, 0);

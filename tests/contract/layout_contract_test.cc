@@ -195,7 +195,7 @@ layout_case reference_case(std::string name, bool listed, bool joined = false) {
 const layout_case kReferences[] = {reference_case("references", true), reference_case("references_to_all", false),
                                    reference_case("references_joined", true, true)};
 
-TEST(ReferenceLayout, RefusesCodecsThatMakeAnotherShapeThanTheChunkHas) {
+TEST(ReferenceLayout, RefusesCodecsThatDecodeToAnotherShape) {
   const auto refusal = [](std::uint8_t cell, const extents& makes) {
     const std::shared_ptr<const chunk_layout> base =
         zarr_case("", 0, nullptr, "[9, 11]", "[2, 2]", "[\"bytes\"]").make();
@@ -225,7 +225,7 @@ INSTANTIATE_TEST_SUITE_P(Reference, LayoutContract, testing::ValuesIn(kReference
 INSTANTIATE_TEST_SUITE_P(Zarr, LayoutContract, testing::ValuesIn(kCases),
                          [](const testing::TestParamInfo<layout_case>& each) { return each.param.name; });
 
-// Files of unequal length, one of them empty, `header` bytes before each one's items.
+// Files of unequal length, one of them empty; each begins with `header` bytes before its items.
 layout_case raw_case(std::string name, extents shape, std::size_t axis, std::vector<std::uint64_t> lengths,
                      storage_order order, std::uint64_t block_bytes, std::uint64_t header) {
   layout_case out;

@@ -66,7 +66,7 @@ std::vector<std::int32_t> numbers_to(std::int32_t end) {
   return out;
 }
 
-TEST(Loader, GivesEachSampleOnceWhateverTheWindowAndTheThreads) {
+TEST(Loader, ReturnsEachSampleOnceForAnyWindowAndThreads) {
   std::mt19937_64 random(1);
   for (std::uint64_t round = 0; round < cases(40); ++round) {
     const array from = rows_in(make_memory_store(), 1 + random() % 4);
@@ -94,7 +94,7 @@ TEST(Loader, GivesEachSampleOnceWhateverTheWindowAndTheThreads) {
   }
 }
 
-TEST(Loader, IsStoppedAndStartedAtAnyMoment) {
+TEST(Loader, CanBeStoppedAndStartedAtAnyMoment) {
   const array from = rows_in(make_memory_store());
   for (int round = 0; round < 60; ++round) {
     auto made = rows_of(from);
@@ -109,7 +109,7 @@ TEST(Loader, IsStoppedAndStartedAtAnyMoment) {
   }
 }
 
-TEST(Loader, AFaultIsAnErrorOfItsBatchAndTheNextEpochIsWhole) {
+TEST(Loader, AFaultFailsItsBatchAndTheNextEpochIsComplete) {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     const auto inner = make_memory_store();
     rows_in(inner);

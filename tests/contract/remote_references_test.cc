@@ -53,7 +53,7 @@ class RemoteReferences : public testing::Test {
   http_server server_;
 };
 
-TEST_F(RemoteReferences, AreSavedWithTheVersionThatTheServerStates) {
+TEST_F(RemoteReferences, AreSavedWithTheVersionOfTheServer) {
   const std::string saved = save();
   EXPECT_EQ(server_.log().size(), 1U) << "one request for the file, not one for each of its arrays";
   EXPECT_NE(saved.find(R"("version":)"), std::string::npos);
@@ -72,7 +72,7 @@ TEST_F(RemoteReferences, AreSavedWithTheVersionThatTheServerStates) {
   }
 }
 
-TEST_F(RemoteReferences, OfAnotherVersionAreRefusedWhenTheyAreRead) {
+TEST_F(RemoteReferences, AnotherVersionIsRefusedByReads) {
   write("r.manifest", save());
   server_.set("/one.bin", "--\x05\x06\x07\x08");
   const auto again = open_array((folder_ / "r.manifest/x").string());
@@ -82,7 +82,7 @@ TEST_F(RemoteReferences, OfAnotherVersionAreRefusedWhenTheyAreRead) {
   EXPECT_EQ(values.error().code(), errc::conflict) << values.error().to_string();
 }
 
-TEST_F(RemoteReferences, OfAServerWithoutVersionsHaveTheirSize) {
+TEST_F(RemoteReferences, WithoutVersionsTheSizeIsSaved) {
   server_.on_request([](const http_server::request&, http_server::reply& out) {
     out.remove("ETag");
     out.remove("Last-Modified");

@@ -41,7 +41,7 @@ class S3Store : public testing::Test {
   remote_options options_;
 };
 
-TEST_F(S3Store, LargeObjectsGoUpInParts) {
+TEST_F(S3Store, LargeObjectsAreUploadedInParts) {
   s3_store_options sizes;
   sizes.multipart_bytes = 10;
   sizes.part_bytes = 4;
@@ -53,7 +53,7 @@ TEST_F(S3Store, LargeObjectsGoUpInParts) {
   EXPECT_EQ(server_.log().size(), 1u + 6u + 1u);
   server_.clear_log();
   ASSERT_TRUE(put(*to, "0123456789").ok());
-  EXPECT_EQ(server_.log().size(), 1u) << "ten bytes go at once";
+  EXPECT_EQ(server_.log().size(), 1u) << "ten bytes are one request";
 }
 
 // Takes outcomes by their tags.
@@ -93,7 +93,7 @@ std::vector<std::string> numbered(std::size_t count) {
 }
 
 // No request is answered until as many have arrived as there are connections.
-TEST_F(S3Store, OneThreadHasAsManyWritesUnderWayAsThereAreConnections) {
+TEST_F(S3Store, OneThreadUsesAllConnectionsForWrites) {
   constexpr std::size_t kWrites = 24, kConnections = 8;
   std::atomic<std::size_t> asked{0};
   std::atomic<bool> waited_in_vain{false};
@@ -117,7 +117,7 @@ TEST_F(S3Store, OneThreadHasAsManyWritesUnderWayAsThereAreConnections) {
   EXPECT_EQ(server_.objects().size(), kWrites);
 }
 
-TEST_F(S3Store, WritesThatAreStoppedEndAtOnceAndUploadsAreGivenUp) {
+TEST_F(S3Store, StoppedWritesEndAtOnceAndUploadsAreAborted) {
   s3_store_options sizes;
   sizes.multipart_bytes = 10;
   sizes.part_bytes = 4;
@@ -150,7 +150,7 @@ TEST_F(S3Store, WritesThatAreStoppedEndAtOnceAndUploadsAreGivenUp) {
   server->hangs = false;
 }
 
-TEST_F(S3Store, WritesOfAStoreThatGoesAwayEnd) {
+TEST_F(S3Store, WritesOfADestroyedStoreEnd) {
   for (int round = 0; round < 10; ++round) {
     const auto hangs = std::make_shared<std::atomic<bool>>(true);
     server_.on_request([hangs](const request&, reply&) {
@@ -183,35 +183,7 @@ TEST_F(S3Store, AFailedUploadLeavesNoPartsBehind) {
   EXPECT_TRUE(server_.objects().empty());
 }
 
-// The server answers "later" first, so that the second attempt may find what the first one did.
-TEST_F(S3Store, AnUploadThatLostLeavesNoPartsBehind) {
-  s3_store_options sizes;
-  sizes.multipart_bytes = 10;
-  sizes.part_bytes = 4;
-  server_.set("/bucket/k", "theirs");
-  write_condition absent;
-  absent.what = write_condition::kind::must_be_absent;
-  for (const auto& [status, code] :
-       {std::pair(412, errc::version_changed), std::pair(403, errc::permission_denied)}) {
-    server_.clear_log();
-    std::atomic<int> ends{0};
-    server_.on_request([&, status = status](const request& asked, reply& out) {
-      const bool ends_upload = asked.method == "POST" && asked.target.find("uploadId") != std::string::npos;
-      if (ends_upload) out.status = ends++ == 0 ? 503 : status;
-    });
-    const auto done = put(*make(s3_flavour::aws, sizes), "0123456789abcdef", absent);
-    server_.on_request([](const request&, reply&) {});
-    ASSERT_FALSE(done.ok());
-    EXPECT_EQ(done.error().code(), code) << done.error().to_string();
-    EXPECT_EQ(ends, 2);
-    const auto log = server_.log();
-    EXPECT_EQ(log.back().method, "DELETE");
-    EXPECT_NE(log.back().target.find("uploadId"), std::string::npos);
-    EXPECT_EQ(server_.objects().at("/bucket/k"), "theirs");
-  }
-}
-
-TEST_F(S3Store, AnUploadThatFailsInItsLastAnswerIsAnError) {
+TEST_F(S3Store, AnUploadThatFailsInItsLastResponseIsAnError) {
   s3_store_options sizes;
   sizes.multipart_bytes = 1;
   server_.on_request([](const request& asked, reply& out) {
@@ -224,7 +196,7 @@ TEST_F(S3Store, AnUploadThatFailsInItsLastAnswerIsAnError) {
 }
 
 // The first attempt is executed and its response lost; the second one finds the object that the first one wrote.
-TEST_F(S3Store, AWriteWhoseAnswerWasLostIsKnownAgain) {
+TEST_F(S3Store, AWriteWhoseResponseWasLostIsRecognised) {
   server_.on_request([](const request& asked, reply& out) {
     if (asked.number == 1) out.no_answer = true;
   });
@@ -235,11 +207,11 @@ TEST_F(S3Store, AWriteWhoseAnswerWasLostIsKnownAgain) {
   ASSERT_TRUE(first.ok()) << first.error().to_string();
   EXPECT_TRUE(read_now(*to, "k")->seen == *first);
   const auto second = put(*to, "mine", absent);
-  ASSERT_FALSE(second.ok()) << "without a doubt it belongs to another writer";
+  ASSERT_FALSE(second.ok()) << "it belongs to another writer";
   EXPECT_EQ(second.error().code(), errc::version_changed);
 }
 
-TEST_F(S3Store, AWriteThatLostIsNotTakenForItsOwn) {
+TEST_F(S3Store, AWriteOfAnotherWriterIsNotTakenForItsOwn) {
   server_.set("/bucket/k", "theirs");
   server_.on_request([](const request& asked, reply& out) {
     if (asked.number == 1) out.no_answer = true;
@@ -252,7 +224,7 @@ TEST_F(S3Store, AWriteThatLostIsNotTakenForItsOwn) {
   EXPECT_EQ(server_.objects().at("/bucket/k"), "theirs");
 }
 
-TEST_F(S3Store, GoogleReplacesOnConditionOfTheGeneration) {
+TEST_F(S3Store, GoogleReplacesByGeneration) {
   server_.on_request([](const request&, reply& out) { out.set("x-goog-generation", "17"); });
   const auto to = make(s3_flavour::google);
   EXPECT_EQ(to->uri(), "gs://bucket");
@@ -277,7 +249,7 @@ TEST_F(S3Store, SignsEveryAttempt) {
   EXPECT_EQ(asked.field("x-amz-security-token"), "t");
 }
 
-TEST_F(S3Store, AMissingBucketIsNoAbsentObject) {
+TEST_F(S3Store, AMissingBucketIsNotAnAbsentObject) {
   server_.on_request([](const request&, reply& out) {
     out.status = 404;
     out.body = "<Error><Code>NoSuchBucket</Code><Message>The specified bucket does not exist</Message></Error>";
@@ -290,7 +262,7 @@ TEST_F(S3Store, AMissingBucketIsNoAbsentObject) {
   EXPECT_FALSE(put(*make(), "x").ok());
 }
 
-TEST_F(S3Store, AListingThatGoesInACircleEnds) {
+TEST_F(S3Store, ACyclicListingEnds) {
   server_.on_request([](const request& asked, reply& out) {
     if (asked.target.find("list-type") == std::string::npos) return;
     out.body =

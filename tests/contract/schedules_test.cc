@@ -96,7 +96,7 @@ void reads_right_twice(scene& s) {
   }
 }
 
-TEST(Schedules, EveryOrderOfCompletionsGivesTheSameValues) {
+TEST(Schedules, EveryOrderOfCompletionsReturnsTheSameValues) {
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
     fault_script script = deferred();
     script.lends = seed % 2 == 0;
@@ -146,7 +146,7 @@ TEST(Schedules, AnObjectThatChangesIsReadAgain) {
   EXPECT_GT(changed, kSeeds / 10);
 }
 
-TEST(Schedules, AnObjectThatNeverHoldsStillIsAConflict) {
+TEST(Schedules, AnObjectThatKeepsChangingIsAConflict) {
   fault_script script;
   script.change = 1000;
   std::uint64_t conflicts = 0;
@@ -164,7 +164,7 @@ TEST(Schedules, AnObjectThatNeverHoldsStillIsAConflict) {
   EXPECT_GT(conflicts, 0u);
 }
 
-TEST(Schedules, AnObjectThatVanishesReadsAsFillAndNothingElse) {
+TEST(Schedules, AnObjectThatVanishesReadsAsTheFillValue) {
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
     fault_script script;
     script.deferred = seed % 2 == 0;
@@ -186,7 +186,7 @@ TEST(Schedules, AnObjectThatVanishesReadsAsFillAndNothingElse) {
   }
 }
 
-TEST(Schedules, ACancelledReadEndsAtOnceAndTheNextOneIsWhole) {
+TEST(Schedules, ACancelledReadEndsAtOnceAndTheNextSucceeds) {
   std::uint64_t cancelled = 0;
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
     fault_script script;

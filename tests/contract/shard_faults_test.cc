@@ -52,7 +52,7 @@ void make(change what, fault_store& to, const std::string& key) {
 
 class ShardFaults : public testing::TestWithParam<change> {};
 
-TEST_P(ShardFaults, AFileThatChangesBeforeAnyOfItsRequestsIsNamed) {
+TEST_P(ShardFaults, AFileThatChangesBeforeARequestIsNamed) {
   bool all = false;  // a read had fewer requests than this: every request has been faulted
   std::uint64_t struck = 0;
   for (; !all; struck += all_cases() ? 1 : 3) {
@@ -104,7 +104,7 @@ TEST_P(ShardFaults, AFileThatChangesBeforeAnyOfItsRequestsIsNamed) {
 INSTANTIATE_TEST_SUITE_P(All, ShardFaults,
                          testing::Values(change::vanish, change::shrink, change::replace, change::rewrite));
 
-TEST(ShardHeaders, ThatCannotBeReadAreNamedTheFirstFive) {
+TEST(ShardHeaders, TheErrorNamesTheFirstFiveUnreadableFiles) {
   const auto faults = std::make_shared<fault_store>(make_memory_store());
   std::vector<std::string> keys;
   for (std::uint64_t file = 0; file < 9; ++file) {
@@ -120,7 +120,7 @@ TEST(ShardHeaders, ThatCannotBeReadAreNamedTheFirstFive) {
   EXPECT_NE(text.find("and 2 more"), std::string::npos) << text;
 }
 
-TEST(ShardManifest, IsOldOnceAFileIsAnother) {
+TEST(ShardManifest, IsOutdatedOnceAFileIsReplaced) {
   const auto faults = std::make_shared<fault_store>(make_memory_store());
   const std::vector<std::string> keys{name_of(0), name_of(1)};
   for (const std::string& key : keys) put(*faults, key, npy_file(2, 1));

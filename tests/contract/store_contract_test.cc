@@ -46,7 +46,7 @@ TEST_P(StoreContract, ReadsRangesFromStartMiddleAndEnd) {
   }
 }
 
-TEST_P(StoreContract, RangesThatLeaveTheObjectAreCorruptData) {
+TEST_P(StoreContract, RangesThatExceedTheObjectAreCorruptData) {
   set("k", kText);
   constexpr std::uint64_t kMax = byte_range::kAll;
   const byte_range bad[] = {
@@ -105,7 +105,7 @@ TEST_P(StoreContract, FillsTheDestinationInPlace) {
   EXPECT_EQ(to_text(whole), kText);
 }
 
-TEST_P(StoreContract, WholeObjectsOfAnotherSizeDoNotGoIntoADestination) {
+TEST_P(StoreContract, WholeObjectsOfAnotherSizeAreRefused) {
   set("k", kText);
   bytes memory(18, std::byte{'-'});
   for (const std::size_t size : {15U, 17U}) {
@@ -125,7 +125,7 @@ TEST_P(StoreContract, ObjectsLongerThanTheReaderAllowsAreCorruptData) {
   EXPECT_TRUE(read_now(store_, read).ok());
   read.range = {0, 8, true};
   read.max_bytes = 8;
-  EXPECT_TRUE(read_now(store_, read).ok()) << "max_bytes bounds what is returned, not the rest of the object";
+  EXPECT_TRUE(read_now(store_, read).ok()) << "max_bytes bounds the returned bytes, not the rest of the object";
   read.range = {};
   read.max_bytes = 15;
   growing_buffer room;
@@ -163,7 +163,7 @@ TEST_P(StoreContract, LentBytesOutliveRewriteAndErase) {
   EXPECT_EQ(to_text(all.begin()->second->bytes), "4567");
 }
 
-TEST_P(StoreContract, VersionsTellObjectsApart) {
+TEST_P(StoreContract, VersionsDistinguishObjects) {
   if (!has_versions()) GTEST_SKIP() << "a store without versions";
   set("k", kText);
   const auto first = read_now(store_, "k");
@@ -303,7 +303,7 @@ TEST_P(StoreContract, KeysThatLeaveTheRootAreRefused) {
   }
 }
 
-TEST_P(StoreContract, KeepsItsTraits) {
+TEST_P(StoreContract, BehavesAsItsTraitsState) {
   const store_traits traits = store_.traits();
   EXPECT_GT(traits.max_length_bytes, traits.max_gap_bytes);
   EXPECT_FALSE(store_.uri().empty());

@@ -17,7 +17,7 @@ namespace {
 using names = std::map<std::string, std::uint64_t>;
 
 TEST_P(StoreContract, PutReplacesObjectsAndReturnsTheirVersion) {
-  if (!subject_.writable) GTEST_SKIP() << "a store that is only read";
+  if (!subject_.writable) GTEST_SKIP() << "a read-only store";
   const bytes one = to_bytes("one"), two = to_bytes("two");
   const part parts[] = {one, {}, two, {}};
   const auto first = store_.put("a/deep/key", parts, {});
@@ -38,7 +38,7 @@ TEST_P(StoreContract, PutReplacesObjectsAndReturnsTheirVersion) {
   EXPECT_EQ(read_now(store_, "none")->object_size, 0u);
 }
 
-TEST_P(StoreContract, ConditionalPutsHappenOnlyWhereTheConditionHolds) {
+TEST_P(StoreContract, ConditionalPutsHappenOnlyIfTheConditionHolds) {
   if (!subject_.writable || !has_versions()) GTEST_SKIP() << "conditions need a writable store with versions";
   write_condition absent, match;
   absent.what = write_condition::kind::must_be_absent;
@@ -97,7 +97,7 @@ class write_outcomes final : public write_sink {
 };
 
 TEST_P(StoreContract, WritesOfOneCallEachComplete) {
-  if (!subject_.writable) GTEST_SKIP() << "a store that is only read";
+  if (!subject_.writable) GTEST_SKIP() << "a read-only store";
   constexpr std::size_t kWrites = 40;
   std::vector<std::string> keys;
   std::vector<bytes> texts;
@@ -160,8 +160,8 @@ TEST_P(StoreContract, WritesOfOneCallEachComplete) {
   }
 }
 
-TEST_P(StoreContract, AWriteThatIsStoppedLeavesTheOldObjectOrTheNewOne) {
-  if (!subject_.writable) GTEST_SKIP() << "a store that is only read";
+TEST_P(StoreContract, AStoppedWriteLeavesTheOldOrTheNewObject) {
+  if (!subject_.writable) GTEST_SKIP() << "a read-only store";
   ASSERT_TRUE(put("k", "old").ok());
   const bytes text = to_bytes("new");
   const part whole(text);

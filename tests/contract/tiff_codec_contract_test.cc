@@ -1,6 +1,6 @@
 // The requirements of the compressions of TIFF that decode bytes to bytes: a new one is one more line in `codecs`, with
-// a stream of another writer. They are not in the registry, and stop where the output is full. Codecs of pictures are
-// in src/codec/tiff/tiff_pictures_test.cc.
+// a stream of another writer. They are not in the registry, and stop when the output is full. Codecs of pictures are
+// tested in src/codec/tiff/tiff_pictures_test.cc.
 
 #include <gtest/gtest.h>
 
@@ -103,11 +103,11 @@ class TiffCodecContract : public testing::TestWithParam<tiff_row> {
   worker_scratch scratch_{&accounts_};
 };
 
-TEST_P(TiffCodecContract, DecodesToWhatWasWritten) {
+TEST_P(TiffCodecContract, DecodesToTheWrittenBytes) {
   EXPECT_EQ(decode(GetParam().encoded, GetParam().decoded.size()), GetParam().decoded);
 }
 
-TEST_P(TiffCodecContract, StopsWhereTheRoomIsFull) {
+TEST_P(TiffCodecContract, StopsWhenTheOutputIsFull) {
   for (std::size_t room = 0; room < GetParam().decoded.size(); ++room)
     expect_beginning(decode(GetParam().encoded, room), room);
 }

@@ -132,7 +132,7 @@ TEST(Write, AnObjectThatIsReplacedIsNotRead) {
   EXPECT_EQ(s.read(), s.model.values);
 }
 
-TEST(Write, TheArraysEdgeIsNoReasonToReadItsBytes) {
+TEST(Write, EdgeChunksAreReplacedWithoutARead) {
   scene s(plain({95}, {10}, {{20}}));
   ASSERT_TRUE(s.write(span_of(80, 95), 1).ok());
   EXPECT_EQ(s.store->read_bytes, 0u);
@@ -157,7 +157,7 @@ TEST(Write, AChunkOfAShardIsOneReadAndAConditionalPut) {
   EXPECT_EQ(s.read(), s.model.values);
 }
 
-TEST(Write, AnAbsentObjectIsCreatedOnlyWhereItStillIsAbsent) {
+TEST(Write, AnAbsentObjectIsCreatedOnlyIfStillAbsent) {
   model_options options = plain({100}, {10}, {{50}});
   options.missing = 1;
   scene s(options);
@@ -166,7 +166,7 @@ TEST(Write, AnAbsentObjectIsCreatedOnlyWhereItStillIsAbsent) {
   EXPECT_EQ(s.read(), s.model.values);
 }
 
-TEST(Write, FillValueIsLeftOutAndAnEmptyObjectIsErased) {
+TEST(Write, FillValuesAreNotStoredAndEmptyObjectsAreErased) {
   scene s(plain({40}, {10}, {{20}}));
   std::vector<std::int32_t> zeros(40);
   const auto put = [&](basic_selection which, std::uint64_t count, write_options with = {}) {
@@ -187,7 +187,7 @@ TEST(Write, FillValueIsLeftOutAndAnEmptyObjectIsErased) {
   EXPECT_TRUE(s.store->erased_keys.empty());
 }
 
-TEST(Write, AnObjectThatChangedMeanwhileIsDoneAgain) {
+TEST(Write, AnObjectThatChangedInTheMeantimeIsRetried) {
   scene s(plain({100}, {10}, {{50}}));
   ASSERT_TRUE(s.write(span_of(0, 100), 1).ok());
   int interruptions = 0;
@@ -208,7 +208,7 @@ TEST(Write, AnObjectThatChangedMeanwhileIsDoneAgain) {
 }
 
 // Reads of one chunk use an index that an earlier read has cached, and see the writes of another process.
-TEST(Write, AChunkOfAShardIsReadAsItIsNow) {
+TEST(Write, AChunkOfAShardIsReadInItsCurrentState) {
   const temporary_folder folder;
   const std::shared_ptr<store> kinds[] = {make_memory_store(), open_file_store(folder.path().string())};
   for (const auto& store : kinds) {
@@ -243,7 +243,7 @@ TEST(Write, AChunkOfAShardIsReadAsItIsNow) {
   }
 }
 
-TEST(Write, AnObjectThatNeverHoldsStillIsAConflict) {
+TEST(Write, AnObjectThatKeepsChangingIsAConflict) {
   scene s(plain({100}, {10}, {{50}}));
   const auto other = open_array(std::shared_ptr<const penstock::store>(s.memory)).value();
   std::int32_t number = 0;
@@ -256,7 +256,7 @@ TEST(Write, AnObjectThatNeverHoldsStillIsAConflict) {
   EXPECT_EQ(done.error().code(), errc::conflict);
 }
 
-TEST(Write, AFailureSaysWhatWasNotWritten) {
+TEST(Write, AFailureNamesTheObjectThatWasNotWritten) {
   scene s(plain({100}, {10}));
   s.store->fail_put = [](std::string_view key) { return key == "c/3"; };
   write_options one;
@@ -293,7 +293,7 @@ TEST(Write, ACancelledWriteEndsBetweenObjects) {
   EXPECT_GT(s.store->put_keys.size(), 2u);
 }
 
-TEST(Write, ADamagedShardIsNotWrittenOver) {
+TEST(Write, ADamagedShardIsNotOverwritten) {
   scene s(plain({100}, {10}, {{50}}));
   const std::string junk(200, 'x');
   const part bytes(reinterpret_cast<const std::byte*>(junk.data()), junk.size());
@@ -305,7 +305,7 @@ TEST(Write, ADamagedShardIsNotWrittenOver) {
   ASSERT_TRUE(s.write(span_of(50, 100), 1).ok());  // replaced, it is whole again
 }
 
-TEST(Write, AReadOnlyStoreSaysSo) {
+TEST(Write, AReadOnlyStoreIsReported) {
   class only_read final : public store {
    public:
     explicit only_read(std::shared_ptr<store> under) : under_(std::move(under)) {}
@@ -335,7 +335,7 @@ TEST(Write, AReadOnlyStoreSaysSo) {
 
 // --- resize and append ---
 
-TEST(Resize, ErasesWhatIsOutsideAndKeepsTheEdge) {
+TEST(Resize, ErasesChunksOutsideAndKeepsTheEdge) {
   scene s(plain({10, 10}, {3, 4}));
   ASSERT_TRUE(s.write({}, 1).ok());
   s.store->forget();
@@ -372,7 +372,7 @@ TEST(Resize, ManyChunksOutsideAreFoundByListing) {
   EXPECT_EQ(std::accumulate(values.begin(), values.end(), 0), 5);
 }
 
-TEST(Resize, ARankThatDoesNotFitIsRefused) {
+TEST(Resize, AnotherRankIsRefused) {
   scene s(plain({10}, {3}));
   EXPECT_EQ(s.opened->resize({3, 3}).error().code(), errc::invalid_argument);
 }

@@ -89,7 +89,7 @@ struct scene {
     std::uint64_t bytes = array->type().item_bytes();
     for (const std::uint64_t each : resolved.shape) bytes *= each;
     values.resize(bytes);
-    // The fill value now and then: objects are erased, too.
+    // Occasionally the fill value: then objects are erased.
     const bool fills = random() % 4 == 0;
     for (std::byte& each : values) each = fills ? std::byte{0} : static_cast<std::byte>(random() % 251);
     if (array->type().name() == "bool")
@@ -146,7 +146,7 @@ fault_script deferred(std::uint64_t seed) {
   return out;
 }
 
-TEST(WriteSchedules, EveryOrderOfAnswersWritesTheSameArray) {
+TEST(WriteSchedules, EveryOrderOfCompletionsWritesTheSameArray) {
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
     scene s(seed, deferred(seed));
     for (int again = 0; again < 3; ++again) {
@@ -163,7 +163,7 @@ TEST(WriteSchedules, EveryOrderOfAnswersWritesTheSameArray) {
 }
 
 // No request is completed before as many are in flight as the context has requests: a waiting thread would hang.
-TEST(WriteSchedules, OneThreadHasManyObjectsUnderWay) {
+TEST(WriteSchedules, OneThreadHasManyObjectsInFlight) {
   constexpr unsigned kTogether = 6, kObjects = 20;
   for (const bool whole : {true, false}) {
     model_options options;
@@ -194,7 +194,7 @@ TEST(WriteSchedules, OneThreadHasManyObjectsUnderWay) {
     values.resize(resolved.shape[0]);
     const auto done =
         array.write(selection(which), tensor_view::contiguous(values.data(), array.type(), resolved.shape));
-    ASSERT_FALSE(executor->stuck()) << store->begun << " of " << kObjects << " objects were begun";
+    ASSERT_FALSE(executor->stuck()) << store->begun << " of " << kObjects << " objects were started";
     ASSERT_TRUE(done.ok()) << done.error().to_string();
     EXPECT_EQ(store->most_at_once, kTogether);
     std::vector<std::byte> items(values.size() * 4);
@@ -265,7 +265,7 @@ TEST(WriteSchedules, ObjectsWaitForMemoryThatIsInFlight) {
     }
   }
   EXPECT_GT(written, limits / 4);
-  EXPECT_GT(refused, limits / 16) << "the limits should begin where one object does not fit";
+  EXPECT_GT(refused, limits / 16) << "the limits should begin below the size of one object";
 }
 
 // Reads complete later, puts at once. While the old bytes of the first shard are read, there is no memory for the next.
@@ -289,7 +289,7 @@ TEST(WriteSchedules, AFailureIsAnErrorThatNamesItsObject) {
     scene s(seed, script);
     const auto done = s.write();
     ASSERT_FALSE(s.executor->stuck()) << "seed " << seed;
-    ASSERT_FALSE(s.faults->pending()) << "seed " << seed << ": what is under way ends before the write does";
+    ASSERT_FALSE(s.faults->pending()) << "seed " << seed << ": objects in flight end before the write";
     ASSERT_TRUE(s.is_old_or_new()) << "seed " << seed;
     if (done.ok()) {
       ASSERT_EQ(s.stored(), s.after.values) << "seed " << seed;
@@ -320,7 +320,7 @@ TEST(WriteSchedules, AnObjectThatChangesIsMergedAgain) {
   EXPECT_GT(changed, kSeeds / 20);
 }
 
-TEST(WriteSchedules, ACancelledWriteEndsAndTheNextOneIsWhole) {
+TEST(WriteSchedules, ACancelledWriteEndsAndTheNextSucceeds) {
   std::uint64_t cancelled = 0;
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
     scene s(seed, deferred(seed));

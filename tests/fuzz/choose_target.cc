@@ -1,4 +1,4 @@
-// Runs the target with the program's own name: fuzz_<what> runs fuzz_<what>.cc.
+// Runs the target with the program's own name: fuzz_x runs fuzz_x.cc.
 
 #include <cstddef>
 #include <cstdint>

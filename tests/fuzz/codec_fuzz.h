@@ -48,7 +48,7 @@ inline void decode_hostile(const byte_codec& codec, std::span<const std::byte> e
   const std::span<const std::byte> from(copy.get(), encoded.size());
   const auto decoded = codec.decode(from, std::span(out.get(), size), scratch);
   if (!decoded.ok()) {
-    const errc code = decoded.error().code();  // unsupported: what a format has, and this library does not read
+    const errc code = decoded.error().code();  // unsupported: the format has it, this library does not read it
     require(code == errc::corrupt_data || code == errc::unsupported || code == errc::resource_exhausted);
     return;
   }
@@ -69,9 +69,9 @@ inline void round_trip(const byte_codec& codec, std::span<const std::byte> conte
   require(content.empty() || std::memcmp(decoded->data(), content.data(), content.size()) == 0);
 }
 
-/// Small settings first, then content: the same bytes are decoded as if they were encoded, and encoded as content.
+/// Small settings first, then content: the same bytes are decoded as hostile input, and encoded as content.
 inline void fuzz_byte_codec(const byte_codec& codec, fuzz_input& input) {
-  // Enough memory for valid inputs, and little enough that a size taken from the bytes is noticed.
+  // Enough memory for valid inputs, but so little that a size taken from the bytes is noticed.
   ledger accounts(std::uint64_t{64} << 20, 0);
   worker_scratch scratch(&accounts);
   const std::size_t size = input.byte() | input.byte() << 8;

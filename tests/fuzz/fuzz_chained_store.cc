@@ -1,5 +1,5 @@
-// Ranges of small objects as one object, from small numbers: every read has the bytes that the ranges have one after
-// the other, in the memory that it names, or is refused.
+// Ranges of small objects as one object, from small numbers: every read returns the bytes of the concatenated ranges,
+// in the requested memory, or is refused.
 
 #include <algorithm>
 #include <cstddef>

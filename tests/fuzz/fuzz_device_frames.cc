@@ -35,7 +35,7 @@ bool library_decodes(std::span<const std::byte> encoded, std::span<std::byte> ou
 }
 
 bool codec_decodes(const device::device_step& step, std::span<const std::byte> encoded, std::span<std::byte> out) {
-  if (out.empty()) return true;  // no chunk has no elements
+  if (out.empty()) return true;  // every chunk has elements
   const char* const inside = step.kind == step_kind::bitshuffle_plain ? "none"
                              : step.kind == step_kind::bitshuffle_lz4 ? "lz4"
                                                                       : "zstd";

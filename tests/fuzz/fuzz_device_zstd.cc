@@ -1,5 +1,5 @@
 // Hostile bytes through the device's zstd decoder on the host, and through libzstd, which accepts all that ours
-// accepts, with the same bytes. It may accept more (an offset of 0, which it takes for 1).
+// accepts, with the same bytes. It may accept more (an offset of 0, which it reads as 1).
 
 #include <zstd.h>
 
@@ -22,7 +22,7 @@ extern "C" int run_device_zstd(const std::uint8_t* data, std::size_t size) {
   if (!rest.empty()) std::memcpy(encoded.get(), rest.data(), rest.size());
   const std::span<const std::byte> bytes(encoded.get(), rest.size());
 
-  // The size of the frames' content, if they decode at all; otherwise the size that the input gives.
+  // The size of the frames' content if they decode; otherwise the size in the input.
   const auto theirs = std::make_unique<std::byte[]>(1 << 18);
   const std::size_t made = ZSTD_decompress(theirs.get(), 1 << 18, bytes.data(), bytes.size());
   const std::size_t out_bytes = ZSTD_isError(made) ? wanted : made;

@@ -1,6 +1,6 @@
 // Any bytes as a manifest of a group: refused, or a tree that can be listed, whose members open or are refused, and
 // that is equal after saving and opening again. Most inputs contradict the numbers of bytes in their first line, so
-// that each input is also opened with numbers that fit: its other lines are split between the members.
+// each input is also opened with correct numbers: its other lines are distributed among the members.
 
 #include <cstddef>
 #include <cstdint>

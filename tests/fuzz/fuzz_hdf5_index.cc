@@ -1,5 +1,5 @@
-// Any bytes as an HDF5 file: refused, or the dataset "x" (else the root as one) has chunks that are cells of its grid.
-// A search through the nodes on the way to a chunk finds the same chunks as the list.
+// Any bytes as an HDF5 file: refused, or the chunks of the dataset "x" (or of the root, if it is a dataset) are cells
+// of its grid. A search through the nodes on the way to a chunk finds the same chunks as the list.
 
 #include <algorithm>
 #include <cstddef>

@@ -1,5 +1,5 @@
 // Selections of two small dataspaces, from small numbers: the parts that a mapping shows are the pairs of elements that
-// a model counts one by one, and a selection is the same after it was stored in each of its versions.
+// a model counts one by one. A selection is equal after it was stored in each of its versions.
 
 #include <algorithm>
 #include <cstddef>

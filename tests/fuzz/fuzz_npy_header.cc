@@ -1,4 +1,4 @@
-// Any bytes as the header of a .npy file: refused, or a header that is written and read again as the same.
+// Any bytes as the header of a .npy file: refused, or a header that is equal after it was written and read again.
 
 #include <cstddef>
 #include <cstdint>

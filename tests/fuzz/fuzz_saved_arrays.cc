@@ -1,4 +1,4 @@
-// Any bytes as a manifest of arrays that are shards: refused, or one that is written and read again as the same.
+// Any bytes as a manifest of arrays that are shards: refused, or one that is equal after it was written and read again.
 
 #include <cstddef>
 #include <cstdint>

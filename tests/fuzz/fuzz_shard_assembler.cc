@@ -1,5 +1,5 @@
-// Any bytes as an old shard, under one of a few layouts, and any of its chunks changed: the old shard is refused, or
-// the new one is a shard whose changed chunks are the new ones and whose others are the old ones, byte for byte.
+// Any bytes as an old shard, in one of a few layouts, and any changes of its chunks: the old shard is refused, or the
+// changed chunks of the new shard are the new ones and all others are unchanged, byte for byte.
 
 #include <algorithm>
 #include <cstddef>
@@ -106,10 +106,10 @@ extern "C" int run_shard_assembler(const std::uint8_t* data, std::size_t size) {
   std::vector<std::byte> object;
   for (const part& each : made.parts) object.insert(object.end(), each.begin(), each.end());
   if (object.size() != made.bytes) __builtin_trap();
-  // Nothing is multiplied: at most all old bytes, all new bytes, and new indexes of every level.
+  // The size is bounded: at most all old bytes, all new bytes, and new indexes of every level.
   if (object.size() > old.size() + 5 * changes.size() + 64 * (8 + layout.grid().cells()) * (1 + layout.depth()))
     __builtin_trap();
-  if (!readable) return 0;  // damage in unchanged parts is kept unchanged
+  if (!readable) return 0;  // damage in unchanged parts remains
 
   std::vector<part> after(layout.grid().cells());
   if (!made.empty() && !read(layout, object, after)) __builtin_trap();

@@ -1,5 +1,5 @@
 // Any bytes as a whole shard that is a codec's input (the first byte chooses among a few kinds): refused, or decoded to
-// something that encodes and decodes to itself.
+// values that are equal after encoding and decoding.
 
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +21,7 @@ using namespace penstock;
 #define SHARD(chunk, codecs, index, location)                                                     \
   R"({"name":"sharding_indexed","configuration":{"chunk_shape":[)" chunk R"(],"codecs":[)" codecs \
   R"(],"index_codecs":[)" index R"(],"index_location":")" location R"("}})"
-// A shuffle of single bytes changes nothing, so the fuzzer's changes are not hidden behind a compressor.
+// A shuffle of single bytes changes nothing, so a compressor does not hide the fuzzer's changes.
 #define ARRAY(type, shape, codecs)                                                  \
   R"({"zarr_format":3,"node_type":"array","data_type":)" type R"(,"shape":[)" shape \
   R"(],"chunk_grid":{"name":"regular","configuration":{"chunk_shape":[)" shape      \

@@ -1,4 +1,4 @@
-// Any bytes as a shard, under one of a few layouts (the first byte chooses): indexes are refused, or name only ranges
+// Any bytes as a shard, in one of a few layouts (the first byte chooses): indexes are refused, or contain only ranges
 // within the object.
 
 #include <cstddef>

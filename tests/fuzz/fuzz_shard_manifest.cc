@@ -1,5 +1,5 @@
-// Any bytes as a manifest of files: refused, or one that is written and read again as the same, in both forms. The
-// binary form's checksum is corrected first; otherwise, no input would pass it.
+// Any bytes as a manifest of files: refused, or one that is equal after it was written and read again, in both forms.
+// The checksum of the binary form is corrected first; otherwise, no input would pass it.
 
 #include <algorithm>
 #include <cstddef>

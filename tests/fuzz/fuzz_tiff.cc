@@ -1,5 +1,5 @@
-// A TIFF from hostile bytes: parsed, located, and the first cells decoded. The first byte selects the image; for bytes
-// that are a TIFF without such a byte, like real files, it is the first image.
+// A TIFF from hostile bytes: parsed, located, and the first cells decoded. The first byte selects the image; if the
+// bytes are a TIFF without that byte, like real files, it is the first image.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Replaces libFuzzer: feeds every file of the given files and folders to the target once, then an empty input.
 //
-// Measures each input, and fails if one takes more than 1 s of the processor or 256 MiB for each MB of input (an input
-// below 1 MB counts as one). Sanitizers multiply both. `fuzz_limits` shows that it does.
+// Measures each input, and fails if one needs more than 1 s of processor time or 256 MiB for each MB of input (an input
+// below 1 MB counts as one). Sanitizers multiply both. `fuzz_limits` tests this.
 
 #include <algorithm>
 #include <cstddef>
@@ -51,7 +51,7 @@ double resident_bytes(const std::string& member) {
   return 0;
 }
 
-// Returns false if this input took too much.
+// Returns false if this input exceeded a limit.
 bool measure(const char* name, const std::string& bytes) {
   std::ofstream("/proc/self/clear_refs") << "5";  // resets the peak
   const double resident = resident_bytes("VmRSS:");
