@@ -26,7 +26,7 @@ settings.load_profile("penstock")
 LONG = bool(os.environ.get("PENSTOCK_ALL_CASES"))
 SAMPLED = bool(os.environ.get("PENSTOCK_CORE")) and not LONG
 
-# For tests that take half a minute and find what others find, or what `make test-peers` finds.
+# For tests that take half a minute and detect the same faults as other tests or `make test-peers`.
 in_long_runs = pytest.mark.skipif(not LONG, reason="runs in `make test-long`")
 
 # For tests that take seconds and whose cases differ little. `make test-long` runs all cases, see `of_matrix`.

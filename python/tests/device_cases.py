@@ -467,7 +467,7 @@ def test_dtensors_load_ahead_of_the_device_and_fail_later(
     monkeypatch.delitem(sys.modules, "penstock.torch")
 
 
-def test_dtensors_are_there_on_a_stream_that_does_not_block(
+def test_dtensors_are_complete_on_a_nonblocking_stream(
     cuda: FakeCuda, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A copy that is queued on torch's current stream right after `load`, while no kernel runs, copies the values."""

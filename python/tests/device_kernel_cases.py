@@ -29,7 +29,7 @@ def encoded_and_steps(codecs: list[Any]) -> tuple[bytes, list[Any]]:
 
 
 @pytest.mark.parametrize("codecs", CHAINS, ids=str)
-def test_the_fake_driver_writes_what_the_host_does(cuda: FakeCuda, codecs: list[Any]) -> None:
+def test_the_fake_driver_writes_the_hosts_bytes(cuda: FakeCuda, codecs: list[Any]) -> None:
     chunk, steps = encoded_and_steps(codecs)
     expected = testing.decode_on_device(steps, chunk, WALK.nbytes, device="cpu")
     got = testing.decode_on_device(steps, chunk, WALK.nbytes, device="cuda:1")

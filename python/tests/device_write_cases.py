@@ -45,7 +45,7 @@ def objects(folder: Path) -> dict[str, bytes]:
     "codecs", [["zstd"], [BIG], ["bytes"], [{"name": "transpose", "configuration": {"order": [2, 0, 1]}}, BIG, "gzip"]]
 )
 @pytest.mark.parametrize("shards", [None, SHARDS])
-def test_writes_from_the_device_store_what_the_host_stores(
+def test_writes_from_the_device_store_the_hosts_bytes(
     cuda: FakeCuda, tmp_path: Path, codecs: Any, shards: Any
 ) -> None:
     cuda.configure(7, delay=20)
@@ -290,7 +290,7 @@ LZ4 = {"name": "numcodecs.lz4", "configuration": {"acceleration": 1}}
 
 @pytest.mark.parametrize("codecs", [[SHUFFLE, LZ4], [LZ4, "crc32c"], ["zstd"], [SHUFFLE, "zstd", "crc32c"]])
 @pytest.mark.parametrize("shards", [None, SHARDS])
-def test_zarr_reads_what_the_device_encodes(cuda: FakeCuda, tmp_path: Path, codecs: Any, shards: Any) -> None:
+def test_zarr_reads_chunks_that_the_device_encoded(cuda: FakeCuda, tmp_path: Path, codecs: Any, shards: Any) -> None:
     zarr = pytest.importorskip("zarr")
     cuda.configure(5, delay=20)
     values = np.random.default_rng(3).integers(-10, 10, SHAPE).astype("i4")

@@ -69,7 +69,7 @@ def place(request: Any, tmp_path: Path) -> tuple[Path, str]:
     return path, "band_data"
 
 
-def test_only_what_lists_and_points_select_is_read(place: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lists_and_points_read_nothing_else(place: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -> None:
     path, name = place
     sizes, read = [], ps.Array.read
 
@@ -124,7 +124,7 @@ def test_labels_select_what_a_device_reads(place: tuple[Path, str], cuda: FakeCu
     np.testing.assert_array_equal(nearest.get(), wanted.values[..., 0])
 
 
-def test_values_are_there_on_a_stream_that_does_not_block(cuda: FakeCuda, place: tuple[Path, str]) -> None:
+def test_values_are_complete_on_a_nonblocking_stream(cuda: FakeCuda, place: tuple[Path, str]) -> None:
     path, name = place
     wanted = xr.open_dataset(path, engine="penstock")[name].values
     stream, found = cuda.stream(), []

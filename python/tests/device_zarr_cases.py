@@ -251,7 +251,7 @@ READS: dict[str, Any] = {
 @pytest.mark.parametrize("read", READS)
 @pytest.mark.parametrize("kind", ["file", "coroutines"])
 @pytest.mark.parametrize("how", ["default", "loop", "wrapped", "enable_gpu"])
-def test_values_are_there_on_a_stream_that_does_not_block(
+def test_values_are_complete_on_a_nonblocking_stream(
     cuda: FakeCuda, tmp_path: Path, how: str, kind: str, read: str
 ) -> None:
     import penstock.zarr

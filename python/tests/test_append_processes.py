@@ -156,7 +156,7 @@ def test_appenders_of_several_containers_lose_nothing(tmp_path: Path, shards: tu
         np.testing.assert_array_equal(block, wanted)
     assert all(count == 1 for count in there.values())
     assert done <= set(there), f"{len(done - set(there))} of {len(done)} appends that returned are lost"
-    assert not failed & set(there), "an append that failed is there"
+    assert not failed & set(there), "rows of a failed append exist"
     print(
         f"namespaces: {apart}, appends: {len(done)}, failed: {dict(why)}, {dict(seen)}, whole at a kill: "
         f"{len(set(there) - done)}"

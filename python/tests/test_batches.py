@@ -32,7 +32,7 @@ def _values(dtype: Any) -> np.ndarray:
 
 
 def _picked(values: np.ndarray, key: Any) -> np.ndarray:
-    """What NumPy returns for a selection, which Penstock's own shapes are compared with."""
+    """NumPy's result for a selection, with which Penstock's own shapes are compared."""
     return (
         ps.create_array({}, data=values, chunks=(4, 5))[key]
         if not isinstance(key, tuple | int | slice)

@@ -86,7 +86,7 @@ def test_a_scenario_runs_and_all_readers_agree(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert "0 scenarios failed" in done.stdout
     for who in ("penstock", "tensorstore", "zarrs-python", "zarr-python fused", "zarr-python default"):
-        assert who in done.stdout, "everyone is named, those left out with the reason"
+        assert who in done.stdout, "all readers are named, omitted ones with the reason"
 
 
 def test_the_speed_page_is_that_of_the_newest_saved_result() -> None:

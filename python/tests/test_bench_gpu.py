@@ -284,7 +284,7 @@ def plant(tmp_path: Path, what: str, more: str = "") -> dict[str, str]:
     ],
     ids=["an error", "a crash", "a hang", "a lost device"],
 )
-def test_a_row_that_fails_leaves_the_others(tmp_path: Path, what: str, why: str) -> None:
+def test_a_failed_row_does_not_affect_the_others(tmp_path: Path, what: str, why: str) -> None:
     chosen = "benchmark,field_blosc,rounded_lz4"
     seconds = "15" if "sleep" in what else "120"
     found = run(tmp_path / "results", "bars", "--arrays", chosen, "--row-seconds", seconds, **plant(tmp_path, what))
@@ -299,7 +299,7 @@ def test_a_row_that_fails_leaves_the_others(tmp_path: Path, what: str, why: str)
     assert "FAILED      bars, field_blosc: " in found.said
 
 
-def test_other_bytes_are_named_saved_and_the_rest_compared(tmp_path: Path) -> None:
+def test_wrong_bytes_are_named_and_saved(tmp_path: Path) -> None:
     """The read returns wrong bytes for two codecs; for one of them the kernel does too."""
     what = """if device and arguments and arguments[0] is ... and uri.endswith("zarr"):
           if {b"blosclz", b"lz4hc"} & set(open(uri[7:] + "/zarr.json", "rb").read().split(b'"')):

@@ -146,7 +146,7 @@ def test_an_array_that_is_opened_again_finds_its_cached_chunks(folder, context):
         assert same(ps.open(folder)[row], VALUES[row] + 1)
 
 
-def test_an_array_put_in_the_place_of_another_finds_nothing_of_it(folder, context, tmp_path):
+def test_an_array_that_replaces_another_uses_none_of_its_chunks(folder, context, tmp_path):
     """The files have the same chunks and were moved; only the way to decode them differs."""
     for _ in range(3):
         assert same(ps.open(folder)[5], VALUES[5])
@@ -183,7 +183,7 @@ def test_arrays_with_few_chunks_are_opened_again(tmp_path, context, shape):
         assert same(ps.open(tmp_path)[...], np.zeros(shape, "<i4"))
 
 
-def test_images_of_one_file_are_told_apart(tmp_path, context):
+def test_images_of_one_file_are_distinguished(tmp_path, context):
     tifffile = pytest.importorskip("tifffile")
     pages = np.arange(2 * 128 * 128 * 3, dtype="<u2").reshape(2, 128, 128, 3)
     with tifffile.TiffWriter(tmp_path / "x.tif") as writer:
@@ -238,7 +238,7 @@ def test_own_writes_are_seen_at_once(folder, context):
         assert same(array[5, 8:], VALUES[5, 8:])
 
 
-def test_a_chunk_rewritten_within_a_tick_of_the_clock_is_not_kept(tmp_path, context):
+def test_a_chunk_rewritten_within_a_tick_of_the_clock_is_not_cached(tmp_path, context):
     """The version of a file that changed just now may also be that of a later rewrite."""
     write(VALUES, (20, 20), [BytesCodec(), GzipCodec(level=0)], tmp_path)
     array = ps.open(tmp_path)

@@ -524,7 +524,7 @@ def test_python_opens_what_shard_writes(files: Path, tmp_path: Path, run: Any, n
     assert [path.name for path in sorted(tmp_path.glob(f"*{suffix}"))] == [f"p_0{i}{suffix}" for i in range(2)]
 
 
-def test_what_shard_refuses(files: Path, tmp_path: Path, run: Any) -> None:
+def test_arguments_that_shard_refuses(files: Path, tmp_path: Path, run: Any) -> None:
     for arguments, words in (
         (["{}.npy"], "one of them"),
         (["{}.npy", "--rows", "1", "--shards", "1"], "one of them"),

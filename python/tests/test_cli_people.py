@@ -75,7 +75,7 @@ def test_head_shows_the_first_elements(group: Path, run: Run):
     assert np.array_equal(shown, VALUES[0, :2, :2])
     assert json.loads(run("head", group / "names", "--json")[1])["values"] == NAMES
     assert run("head", group / "names", "--format", "csv")[1] == 'a\n"b,c"\n"d""e"\n\x1b[31m\n'
-    assert "'\\x1b[31m'" in run("head", group / "names")[1], "a terminal does not see what it would obey"
+    assert "'\\x1b[31m'" in run("head", group / "names")[1], "no control sequence reaches the terminal"
     assert run("head", group / "deep" / "é")[1].splitlines()[1] == "5"
     assert run("head", group / "t2m", "-n", "0")[0] == 2
     assert run("head", group)[0] == 1

@@ -209,14 +209,14 @@ def test_bits_and_their_meaning_are_copied_from_tiff_to_tiff(tmp_path: Path, bit
         ps.convert(tmp_path / "a.tif", tmp_path / "d.tif", compress="jpeg")
 
 
-def test_a_mask_of_an_image_can_be_left_out(tmp_path: Path) -> None:
+def test_a_mask_of_an_image_can_be_omitted(tmp_path: Path) -> None:
     ps.create_array(tmp_path / "a.tif", data=np.ones((1, 8, 8), "u1"), mask=np.eye(8, dtype=bool))
     assert not ps.convert(tmp_path / "a.tif", tmp_path / "b.tif", mask=False).has_mask
     with pytest.warns(UserWarning, match="the mask of .* is not written to Zarr"):
         ps.convert(ps.open(tmp_path / "a.tif"), tmp_path / "b.zarr")
 
 
-def test_a_nodata_value_that_no_pixel_can_have_is_left_out(tmp_path: Path) -> None:
+def test_a_nodata_value_that_no_pixel_can_have_is_omitted(tmp_path: Path) -> None:
     rasterio = pytest.importorskip("rasterio")
     options = {"driver": "GTiff", "width": 4, "height": 4, "count": 1, "dtype": "int16", "nodata": -30000}
     with rasterio.open(tmp_path / "a.tif", "w", **options) as file:

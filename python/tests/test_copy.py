@@ -165,7 +165,7 @@ def test_an_interrupted_copy_continues(options, source, tmp_path):
         ps.copy(source, target, **options)
     made = ps.copy(source, target, resume=True, **options)
     assert same(made[...], VALUES)
-    assert all(target[key] is value for key, value in before.items()), "what was there was written again"
+    assert all(target[key] is value for key, value in before.items()), "existing chunks were written again"
     with pytest.raises(ps.InvalidArgumentError, match="differs"):
         ps.copy(source, target, resume=True, chunks=(3, 3))
 
@@ -267,7 +267,7 @@ def test_version_2_keeps_its_filters_and_compressor(dtype, compressor, has_filte
     assert new["chunks"] == [7, 2]
 
 
-def test_the_last_report_is_of_complete_progress(tmp_path):
+def test_the_last_report_shows_complete_progress(tmp_path):
     a = ps.create_array(tmp_path / "a", data=np.arange(1000.0), chunks=(10,))
     for number in range(3):
         reports = []
@@ -307,7 +307,7 @@ def test_the_program_takes_chunks_by_name(tmp_path):
     assert made.shards == (12, 6)
 
 
-def test_datasets_that_are_not_arrays_are_left_out_and_named(tmp_path):
+def test_datasets_that_are_not_arrays_are_omitted_and_named(tmp_path):
     h5py = pytest.importorskip("h5py")
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file["a/x"] = np.arange(6).reshape(2, 3)

@@ -110,7 +110,7 @@ def test_xarray_reads_the_same_from_a_netcdf_file_and_its_source(tmp_path: Path,
         assert differences(shown(tmp_path / "copy.nc", engine), wanted) == [], engine
 
 
-def test_what_was_never_written_keeps_its_values(tmp_path: Path) -> None:
+def test_unwritten_elements_keep_their_values(tmp_path: Path) -> None:
     """xarray uses the fill value of version 2 as the missing value, unlike that of version 3."""
     for dtype, fill, missing in itertools.product(("i2", "u1", "f4"), (0, 7, 255), (None, 0, 7, 200)):
         if dtype == "u1" or fill != 255:

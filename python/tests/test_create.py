@@ -66,7 +66,7 @@ def documents(store: dict[str, bytes]) -> dict[str, object]:
 @writes
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("dtype", [*TYPES, STRUCTURE], ids=str)
-def test_zarr_python_reads_what_create_array_writes(tmp_path, dtype, zarr_format):
+def test_zarr_python_reads_arrays_of_create_array(tmp_path, dtype, zarr_format):
     if np.dtype(dtype).names and zarr_format == 3 and ZARR_VERSION < (3, 2):
         pytest.skip("this zarr-python does not know structures of Zarr v3 by their registered name")
     values = sample(np.dtype(dtype))

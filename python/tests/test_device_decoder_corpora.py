@@ -179,7 +179,7 @@ def kinds() -> dict[str, bytes]:
 
 @pytest.mark.parametrize("codec", ["snappy", "lz4_block", "lz4_frame"])
 @pytest.mark.parametrize("kind", kinds())
-def test_what_a_second_library_encodes(kind: str, codec: str) -> None:
+def test_chunks_of_a_second_library(kind: str, codec: str) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     content = kinds()[kind]
     name = {"snappy": "snappy", "lz4_block": "lz4_raw", "lz4_frame": "lz4"}[codec]

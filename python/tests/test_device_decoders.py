@@ -49,7 +49,7 @@ ENCODERS = encoders()
 
 @pytest.mark.parametrize("content", CONTENTS)
 @pytest.mark.parametrize("encoder", ENCODERS)
-def test_what_others_encode_decodes_to_the_same_bytes(encoder: str, content: str) -> None:
+def test_chunks_of_other_libraries_decode_to_the_same_bytes(encoder: str, content: str) -> None:
     codec, encode = ENCODERS[encoder]  # type: ignore[misc]
     data = CONTENTS[content]
     encoded = encode(data)

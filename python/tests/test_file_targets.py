@@ -239,7 +239,7 @@ def test_a_variable_is_named_after_the_key_of_its_file(folder: Path, path: str) 
 
 
 @pytest.mark.parametrize("kind", ["file", "OpenFile", "mapper", "file system"])
-def test_fsspec_behind_a_server_without_ranges(folder: Path, servers: dict[str, str], kind: str) -> None:
+def test_fsspec_with_a_server_without_ranges(folder: Path, servers: dict[str, str], kind: str) -> None:
     """An HDF5 file is fetched once, as a whole; of Zarr, each chunk is."""
     values = np.arange(100_000)
     with h5py.File(folder / "behind.nc", "w") as file:

@@ -93,7 +93,7 @@ def test_damaged_names_are_refused(tmp_path: Path, good: bytes, bad: bytes, what
 
 
 @pytest.mark.parametrize("name", ["x.nc", "a b.nc", "data.bin"])
-def test_of_a_remote_file_is_opened_again(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_manifest_of_a_remote_file_is_reopened(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path / "x.h5")
     monkeypatch.setitem(sys.modules, "fsspec.core", None)  # only the engine's own transport is used
     with HttpServer({f"run/{name}": path.read_bytes()}) as server:
@@ -111,7 +111,7 @@ def test_of_a_remote_file_is_opened_again(tmp_path: Path, name: str, monkeypatch
         opened = ps.open(tmp_path / "x.manifest")["t2m"]
         assert not server.requests
         opened[0, 0]
-        assert [each.method for each in server.requests] == ["GET"], "the response says that it is the version"
+        assert [each.method for each in server.requests] == ["GET"], "the response has the version"
         server.put(f"run/{name}", path.read_bytes() + b"more")
         with pytest.raises(ps.ConflictError, match="changed"):
             ps.save_manifest(group, tmp_path / "late.manifest")
@@ -138,7 +138,7 @@ def test_a_manifest_with_versions_of_fsspec_is_opened(tmp_path: Path) -> None:
             ps.open(tmp_path / "old.manifest")
 
 
-def test_of_many_remote_files_is_opened_again(tmp_path: Path) -> None:
+def test_a_manifest_of_many_remote_files_is_reopened(tmp_path: Path) -> None:
     paths = [write(tmp_path / f"{i}.h5", 3 * i) for i in range(4)]
     expected = ps.open_virtual(paths, concat="time", variables=["t2m", "time"])
     with HttpServer({f"run/{each.name}": each.read_bytes() for each in paths}) as server:
@@ -156,7 +156,7 @@ def test_of_many_remote_files_is_opened_again(tmp_path: Path) -> None:
             ps.open(tmp_path / "run.manifest")["t2m"][...]
 
 
-def test_of_a_bucket_is_opened_again(tmp_path: Path) -> None:
+def test_a_manifest_of_a_bucket_is_reopened(tmp_path: Path) -> None:
     fsspec = pytest.importorskip("fsspec")
     path = write(tmp_path / "x.h5")
     fsspec.filesystem("memory").pipe_file("/bucket/x.nc", path.read_bytes())

@@ -59,7 +59,7 @@ def test_every_type_is_read_in_every_layout(tmp_path, layout, libver):
         assert same(array.oindex[[9, 0, 12], 3:], expected[[9, 0, 12], 3:]), name
 
 
-def test_an_unlimited_dimension_behind_others(tmp_path):
+def test_an_unlimited_dimension_after_others(tmp_path):
     """HDF5 2.0 reports wrong places for the chunks of such datasets."""
     path = tmp_path / "x.h5"
     data = {"two": values("<i4", (7, 22)), "three": values("<i4", (5, 9, 13)), "same": np.ones((7, 22), "<i4")}
@@ -532,7 +532,7 @@ def test_ranges_of_a_remote_file_share_one_query_of_its_version(tmp_path, how):
         array[::2]
 
 
-def test_what_dimensions_are_called_does_not_depend_on_damaged_neighbours(tmp_path):
+def test_names_of_dimensions_ignore_damaged_neighbours(tmp_path):
     """Types that NumPy does not have, groups with two names, and groups that contain themselves."""
     quad = h5py.h5t.IEEE_F64LE.copy()
     quad.set_size(16)
@@ -553,7 +553,7 @@ def test_what_dimensions_are_called_does_not_depend_on_damaged_neighbours(tmp_pa
         group.dimension_names("y")
 
 
-def test_times_in_opaque_types_are_what_h5py_calls_them(tmp_path):
+def test_times_in_opaque_types_have_h5pys_types(tmp_path):
     """HDF5 has no times with a unit; h5py stores them as opaque bytes with a tag."""
     path = tmp_path / "t.h5"
     dtypes = ["<M8[s]", "<M8[ns]", ">M8[ms]", "<m8[us]", "<M8[D]", "<M8[25s]"]
@@ -605,7 +605,7 @@ def test_attributes_that_are_not_utf8_have_replacement_characters(tmp_path):
         assert shown["x"].attrs["variable"] == "\ufffdC"
 
 
-def test_of_several_scales_the_last_names_the_dimension(tmp_path):
+def test_the_last_of_several_scales_names_the_dimension(tmp_path):
     """The same name that netCDF4 and h5netcdf give it."""
     with h5py.File(tmp_path / "a.h5", "w") as file:
         made = file.create_dataset("x", data=np.zeros(3))

@@ -124,7 +124,7 @@ def test_external_files_that_do_not_exist(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_external_sizes_that_are_only_stated_cost_nothing(tmp_path: Path) -> None:
-    """What a file says of other files does not follow from its own size: 2^50 bytes each were 2^31 cells."""
+    """The sizes that a file states for other files are not limited by its own size: 2^50 bytes each are 2^31 cells."""
     gigabytes = 4
     program = f"""
 import resource, sys

@@ -87,7 +87,7 @@ def test_mappings_of_boxes(tmp_path: Path, options: dict[str, Any], mapping: str
     reads_as_h5py(tmp_path / "v.h5")
 
 
-def test_frames_that_come_by_turns_are_parts_of_chunks(tmp_path: Path) -> None:
+def test_alternating_frames_are_parts_of_chunks(tmp_path: Path) -> None:
     """Ten frames in a chunk, from four writers in turn: each frame of the dataset is a part of a chunk."""
     _sources(tmp_path, 4, chunks=(8, 18), compression="gzip", shuffle=True)
     layout = h5py.VirtualLayout((96, 18), "<i4")

@@ -109,7 +109,7 @@ def test_absent_chunks_and_shards_of_whole_reads_are_the_fill_value(server):
     assert [each.path for each in server.requests if each.path not in server.objects] == ["/holes/c/0/0"]
 
 
-def test_shards_with_much_that_was_replaced_are_read_by_their_index(server):
+def test_shards_with_many_replaced_chunks_are_read_by_their_index(server):
     """A shard that is longer than its chunks can be is not fetched whole, and a truncated one is named."""
     key = "/data/long.zarr/c/1/1"
     whole = server.objects[key]

@@ -152,7 +152,7 @@ FAULTS: dict[str, Callable[[Reply], None]] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_faults_of_some_answers_are_mended(http2, trusted, fault):
+def test_requests_with_faults_are_retried(http2, trusted, fault):
     """A fault of a stream concerns that stream; a fault of the connection concerns all of its streams."""
     a = ps.open(f"{http2.url}/plain.zarr", storage_options=trusted)
     http2.script = every(20, FAULTS[fault])

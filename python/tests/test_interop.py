@@ -282,7 +282,7 @@ def check_readers(case: Case, path: Path, want: np.ndarray, who: str) -> None:
 @pytest.mark.parametrize("writer", ["penstock", "zarr-python"])
 @settings(max_examples=120)
 @given(case=cases(), parts=st.lists(st.integers(0, 2), min_size=1, max_size=3))
-def test_what_one_library_writes_all_read(writer: str, case: Case, parts: list[int]) -> None:
+def test_arrays_of_one_library_are_read_by_all(writer: str, case: Case, parts: list[int]) -> None:
     folder = Path(tempfile.mkdtemp())
     try:
         path = folder / "a.zarr"

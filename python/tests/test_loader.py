@@ -441,7 +441,7 @@ def test_a_damaged_chunk_is_an_error_of_its_batch(tmp_path):
         next(iteration)
     with pytest.raises(ps.CorruptDataError, match=r"a\.zarr"):
         next(iteration)
-    victim.unlink()  # from now on its values are the fill value; the same loader continues
+    victim.unlink()  # from now on, its values are the fill value; the same loader continues
     assert len(all_of(loader)) == 9
 
 
@@ -556,7 +556,7 @@ def test_options_have_the_names_of_torch_and_of_samples() -> None:
     assert ps.convert(a, {}, chunks=(20, 1), memory_limit="1MiB").chunks == (20, 1)
 
 
-def test_what_no_loader_takes_is_named() -> None:
+def test_arguments_that_no_loader_supports_are_named() -> None:
     text = ps.create_array({}, data=np.array(["a", "b"]).astype("T"))
     with pytest.raises(ps.UnsupportedError, match="elements of fixed size"):
         ps.loader(text)

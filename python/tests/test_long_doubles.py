@@ -152,7 +152,7 @@ def test_the_program_prints_them(tmp_path: Path) -> None:
         assert "longdouble" in done.stdout if command == ["info"] else "0.33333333333333333" in done.stdout
 
 
-def test_devices_do_not_have_them(tmp_path: Path) -> None:
+def test_devices_do_not_support_them(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", VALUES)
     with pytest.raises((BufferError, ps.Error)):
         ps.open(tmp_path / "x.npy").read().__dlpack__()

@@ -434,7 +434,7 @@ def test_an_unknown_mode_is_refused(opener: Any, mode: str) -> None:
 # The outcome is that of zarr.open_group, for each mode and each kind of existing node.
 @pytest.mark.parametrize("mode", ["r", "r+", "a", "w", "w-"])
 @pytest.mark.parametrize("there", ["nothing", "group", "array"])
-def test_open_group_does_what_zarr_python_does(tmp_path: Path, mode: Any, there: str) -> None:
+def test_open_group_behaves_like_zarr_python(tmp_path: Path, mode: Any, there: str) -> None:
     outcomes = []
     for name in ("ours", "theirs"):
         path = tmp_path / name

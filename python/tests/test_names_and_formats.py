@@ -160,7 +160,7 @@ def document(table: dict[tuple[str, str], list[str]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def test_the_table_of_pairs_is_what_happens(table):
+def test_the_table_of_pairs_is_correct(table):
     """12 sources, 8 destinations, 2 functions. PENSTOCK_WRITE_TABLES=1 writes the document."""
     made = document(table)
     if os.environ.get("PENSTOCK_WRITE_TABLES"):

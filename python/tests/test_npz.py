@@ -73,6 +73,6 @@ def test_groups_are_copied_and_are_read_only(archive: Path, tmp_path: Path) -> N
         ps.open(archive).attrs["x"] = 1
 
 
-def test_an_array_is_asked_of_an_archive_of_several(archive: Path) -> None:
+def test_open_array_refuses_an_archive_of_several_arrays(archive: Path) -> None:
     with pytest.raises(ps.InvalidArgumentError, match="is a group, not an array; it holds big, fields"):
         ps.open_array(archive)

@@ -53,7 +53,7 @@ def test_without_nvcomp_there_is_one_clear_error() -> None:
         ("7000", "unsupported: nvCOMP 7.0.0 is newer than this release supports"),
     ],
 )
-def test_the_version_of_the_library_decides(version: str, says: str) -> None:
+def test_the_version_of_the_library_is_checked(version: str, says: str) -> None:
     if not STAND_IN.exists():
         pytest.skip(f"the stand-in for nvCOMP is not built: {STAND_IN}")
     assert run(SAY, PENSTOCK_NVCOMP=str(STAND_IN), PENSTOCK_FAKE_NVCOMP_VERSION=version).startswith(says)

@@ -48,7 +48,7 @@ class Scenario:
     script: str
     check: Callable[[Path, int], str | None]
     damaged_without: bool = True  # cuts without syncs do damage that `check` detects
-    repeats: bool = True  # the script may run again on what it left, as in `make test-power`
+    repeats: bool = True  # the script may run again on the files that it left, as in `make test-power`
 
 
 def judged(check: Callable[[Path, int], str | None]) -> Callable[[Path, int], str | None]:

@@ -277,7 +277,7 @@ def test_a_forked_child_decodes_through_python():
 
 @pytest.mark.parametrize("codec", ["vlen-utf8", "vlen-bytes", "vlen-array", "fixedscaleoffset", "packbits"])
 @pytest.mark.parametrize("dtype", ["string", "variable_length_bytes", "bool", "float32", "int64", "r16"])
-def test_a_codec_that_does_not_go_with_the_type_is_refused_by_name(tmp_path, dtype, codec):
+def test_a_codec_that_does_not_match_the_type_is_refused_by_name(tmp_path, dtype, codec):
     """With a chunk that text codecs could decode: never values of another type, never a StorageError."""
     fills = {"string": "", "variable_length_bytes": "", "bool": False, "r16": [0, 0]}
     document = {

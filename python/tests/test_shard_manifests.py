@@ -209,7 +209,7 @@ def test_manifests_of_served_shards_notice_replaced_files(tmp_path: Path, name: 
 
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_maps_equal_what_is_read(tmp_path: Path, axis: int, order: str) -> None:
+def test_maps_equal_reads(tmp_path: Path, axis: int, order: str) -> None:
     parts = [np.asarray(VALUES[:4], order=order), np.asarray(VALUES[4:8], order=order)]  # type: ignore[call-overload]
     for number, part in enumerate(parts):
         np.save(tmp_path / f"F_{number}.npy", part)

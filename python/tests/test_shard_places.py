@@ -383,7 +383,7 @@ def test_many_rows_are_requested_from_a_reader_at_once(tmp_path: Path) -> None:
     assert len(calls) == 2, "a call for each 64 MiB / 4, not for each MiB"
     calls.clear()
     np.testing.assert_array_equal(a[7:9], values[7:9])
-    assert calls == [2], "a selection is asked for alone"
+    assert calls == [2], "a selection is requested separately"
 
 
 def test_compressed_archives_are_opened_by_their_headers(tmp_path: Path) -> None:
@@ -444,8 +444,8 @@ def test_decompressed_members_count_in_the_contexts_memory(tmp_path: Path) -> No
         np.testing.assert_array_equal(a[5_000:5_010], values[5_000:5_010])
         assert values.nbytes <= context.usage()["encoded_bytes"] <= 1.3 * values.nbytes
         np.testing.assert_array_equal(a[...], values)
-        assert context.usage()["encoded_bytes"] < 1 << 20, "what was read from end to end is let go of"
-        assert context.usage()["peak_encoded_bytes"] < 2 * values.nbytes, "threads do not decode it each for itself"
+        assert context.usage()["encoded_bytes"] < 1 << 20, "memory of completely read members is released"
+        assert context.usage()["peak_encoded_bytes"] < 2 * values.nbytes, "threads share one decoded copy"
         a[5_000:5_010]
         del a
         gc.collect()

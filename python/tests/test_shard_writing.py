@@ -56,7 +56,7 @@ def test_only_shards_of_an_earlier_run_are_removed(tmp_path: Path, suffix: str) 
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_an_array_is_not_written_over_its_own_files(tmp_path: Path, suffix: str) -> None:
+def test_an_array_does_not_overwrite_its_own_files(tmp_path: Path, suffix: str) -> None:
     need(suffix)
     pattern = tmp_path / f"q_{{}}{suffix}"
     ps.save_shards(VALUES, pattern, rows=2)
@@ -338,7 +338,7 @@ def test_complex_numbers_of_long_doubles_are_refused_by_name(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".zarr", ".h5", ".parquet"])
-def test_streams_of_shards_that_are_unequal(tmp_path: Path, suffix: str) -> None:
+def test_streams_of_unequal_shards(tmp_path: Path, suffix: str) -> None:
     need(suffix)
     values = np.arange(36.0).reshape(9, 4)
     with ps.ShardWriter(tmp_path / f"q_{{}}{suffix}") as writer:
@@ -489,7 +489,7 @@ def test_the_engine_cuts_arrays_and_writes_their_shards(
         assert calls[-1] == values.nbytes
 
 
-def test_an_open_array_is_not_written_over_its_own_files(tmp_path: Path) -> None:
+def test_an_open_array_does_not_overwrite_its_own_files(tmp_path: Path) -> None:
     ps.save_shards(np.arange(12.0), tmp_path / "s_{}.npy", rows=4)
     before = {each: each.read_bytes() for each in tmp_path.iterdir()}
     with pytest.raises(ps.InvalidArgumentError, match="own files would be replaced"):

@@ -287,7 +287,7 @@ def test_raw_files(tmp_path: Path) -> None:
     np.testing.assert_array_equal(b[1:4, ::2], whole[1:4, ::2])
 
 
-def test_files_that_say_what_they_hold_are_not_raw(tmp_path: Path) -> None:
+def test_files_with_headers_are_not_raw(tmp_path: Path) -> None:
     """With dtype= alone, their headers would be read as values."""
     values = np.arange(32, dtype="<f4").reshape(4, 8)
     np.save(tmp_path / "a.npy", values)

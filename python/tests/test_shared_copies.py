@@ -230,7 +230,7 @@ needs_mpi: Callable[..., Any] = pytest.mark.skipif(LAUNCHER is None, reason="mpi
 
 @needs_mpi
 @pytest.mark.parametrize("ranks", [1, 2, 3])
-def test_ranks_write_what_one_process_writes(ranks: int, tmp_path: Path) -> None:
+def test_ranks_write_the_same_as_one_process(ranks: int, tmp_path: Path) -> None:
     pytest.importorskip("mpi4py")
     of = source(tmp_path)
     done = launch(ranks, "all", of, tmp_path)

@@ -84,7 +84,7 @@ def expected_of(source: Any, dtype: np.dtype[Any]) -> np.ndarray:
 
 
 def raw(values: np.ndarray) -> Any:
-    """What two arrays must have in common: NaT and NaN equal themselves."""
+    """The values of an array in a form in which NaT and NaN equal themselves."""
     return values.tolist() if values.dtype.kind == "T" else np.ascontiguousarray(values).tobytes()
 
 
@@ -128,7 +128,7 @@ def test_arrays_accept_every_source(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", DTYPES)
-def test_the_plug_in_stores_what_zarr_python_stores(name: str, tmp_path: Path) -> None:
+def test_the_plug_in_stores_the_bytes_of_zarr_python(name: str, tmp_path: Path) -> None:
     dtype = dtype_of(name)
     try:
         new_zarr(dtype, name)

@@ -29,7 +29,7 @@ def names(body: list[ast.stmt]) -> dict[str, ast.stmt]:
     return found
 
 
-def test_the_stub_names_what_the_module_has():
+def test_the_stub_has_the_names_of_the_module():
     stub = names(ast.parse(Path(_core.__file__).with_name("_core.pyi").read_text()).body)
     assert set(stub) == set(dir(_core)) - MODULE
     for name, item in stub.items():

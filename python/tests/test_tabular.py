@@ -108,7 +108,7 @@ def test_several_columns_are_adjacent(tmp_path, form):
     assert ps.open(path, columns="a", dtype="float32").dtype == np.float32
 
 
-def test_only_the_row_groups_asked_for_are_decoded(tmp_path, monkeypatch):
+def test_only_requested_row_groups_are_decoded(tmp_path, monkeypatch):
     from penstock.tabular import table as _tabular
 
     path = write(tmp_path / "x", pa.table({"a": np.arange(1000)}), "parquet", 100)

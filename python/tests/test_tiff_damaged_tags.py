@@ -95,7 +95,7 @@ def test_accessors_name_the_tag_of_a_wrong_type(number):
 
 
 @pytest.mark.parametrize("number", [33550, 33922, 34735, 42112, 320, 277, 338, 282, 296, 50844])
-def test_xarray_and_the_report_say_so_too(tmp_path, number, monkeypatch, capfd):
+def test_xarray_and_the_report_name_the_tag_too(tmp_path, number, monkeypatch, capfd):
     """The program runs in this process: starting it for each of 120 files takes most of the test's time."""
     pytest.importorskip("xarray")
     from penstock.__main__ import main
@@ -132,7 +132,7 @@ def test_pixels_of_size_zero_have_no_transform():
         np.testing.assert_array_equal(ps.read_window(each), each[...])
 
 
-def test_rows_go_down_whatever_the_sign_of_their_scale(tmp_path):
+def test_rows_go_down_for_either_sign_of_their_scale(tmp_path):
     rasterio = pytest.importorskip("rasterio")
     path = tmp_path / "x.tif"
     path.write_bytes(tiff_of(WHOLE | {33550: tag(12, 2.0, -3.0, 0.0)}) + bytes(64))

@@ -242,7 +242,7 @@ def test_a_redirect_is_followed_once_and_again_when_its_target_expires(small):
         assert [each.path for each in server.requests] == ["/there/1", "/x.tif", "/there/2"]
         server.forget()
         ps.open(f"{server.url}/x.tif")
-        assert [each.path for each in server.requests] == ["/x.tif", "/there/2"], "a new reader asks anew"
+        assert [each.path for each in server.requests] == ["/x.tif", "/there/2"], "a new reader sends a new request"
 
 
 def test_an_encoded_slash_stays_encoded(small):

@@ -156,7 +156,7 @@ def test_masks_take_precedence_over_nodata_as_in_gdal(path):
     assert got.shape == (3, 30, 23)
 
 
-def test_means_exclude_only_what_the_mask_does(tmp_path):
+def test_means_exclude_only_masked_pixels(tmp_path):
     values = np.arange(64, dtype="u2").reshape(1, 8, 8)
     with rasterio.Env(GDAL_TIFF_INTERNAL_MASK=True):
         options = {"driver": "GTiff", "width": 8, "height": 8, "count": 1, "dtype": "uint16", "nodata": 40}

@@ -54,7 +54,7 @@ SELECTIONS = [..., (slice(1, 9), slice(None)), (3, slice(2, 7)), (slice(None, No
 
 @pytest.mark.parametrize("dtype", [*DTYPES, np.dtypes.StringDType()], ids=str)
 @pytest.mark.parametrize("where", ["dict", "file", "memory-sharded"])
-def test_stores_what_write_stores(tmp_path, dtype, where):
+def test_stores_the_same_as_write(tmp_path, dtype, where):
     for number, selection in enumerate(SELECTIONS):
         stores = [({}, {}), (tmp_path / f"{number}a.zarr", tmp_path / f"{number}b.zarr"), ({}, {})]
         ours, theirs = stores[["dict", "file", "memory-sharded"].index(where)]

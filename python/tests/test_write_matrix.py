@@ -354,7 +354,7 @@ def test_a_put_that_fails_is_named_once(kind, layout, how, which, value, tmp_pat
     np.testing.assert_array_equal(scene.array[...], value)
 
 
-def test_of_many_failures_one_is_raised(kind, layout, how, tmp_path):
+def test_one_of_many_failures_is_raised(kind, layout, how, tmp_path):
     scene = Scene(kind, layout, tmp_path)
     scene.gate.refused = {number: OSError(f"cable {number} is cut") for number in range(OBJECTS)}
     with pytest.raises(OSError, match="is cut") as failed:

@@ -68,7 +68,7 @@ def test_zfpy_has_the_streams_of_numcodecs(dtype, shape, limit):
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_zarr_python_reads_what_penstock_writes(tmp_path, zarr_format):
+def test_zarr_python_reads_the_output_of_penstock(tmp_path, zarr_format):
     settings = {"mode": 4, "tolerance": 1e-3}
     options: dict[str, Any] = {"compressors": numcodecs.get_codec({"id": "zfpy", **settings})}
     if zarr_format == 3:
@@ -109,7 +109,7 @@ def zfp_store(dtype: str, shape: tuple[int, ...], **settings: object) -> dict[st
 
 @pytest.mark.parametrize("shape", [(20,), (5, 7), (3, 5, 6), (2, 3, 4, 5)])
 @pytest.mark.parametrize("dtype", OWN)
-def test_zfp_in_expert_mode_makes_the_streams_of_the_mode_that_it_stands_for(dtype, shape):
+def test_zfp_in_expert_mode_equals_the_mode_of_its_parameters(dtype, shape):
     """Source: zfp's manual, "Expert mode": the parameters that the other modes set."""
     values = (np.arange(np.prod(shape)).reshape(shape) * 3.5).astype(dtype)
     most = 16658

@@ -36,7 +36,7 @@ def describe_dataset(
     read_at: Callable[[int, int], bytes],
     scales: ScaleNames | None = None,
 ) -> Seen:
-    """Describe a dataset as an array, with the bytes in `file`. Raises `UnsupportedError` with what is not supported.
+    """Describe a dataset as an array, with the bytes in `file`. Raises `UnsupportedError` with the unsupported part.
 
     `read_at(offset, length)` returns bytes of the file; `scales` caches names of scales for this state of the file.
     """
@@ -379,7 +379,7 @@ def _leaves_edges_raw(
 def contiguous_blocks(
     shape: Sequence[int], item_bytes: int, most_bytes: int = 1 << 20
 ) -> tuple[tuple[int, ...], npt.NDArray[np.uint64], npt.NDArray[np.uint64], int | None]:
-    """How C-order bytes that have no chunks are divided into cells.
+    """The cells of C-order bytes without chunks.
 
     Returns (cell shape, offsets of the cells, their lengths, axis): each cell is one run of bytes, of about
     `most_bytes`. The last cell along `axis` may be shorter than the others (axis None: all have the same length).

@@ -180,7 +180,7 @@ def _opaque(tid: Any) -> StoredType:
 
 
 def stored_type(tid: Any) -> StoredType:
-    """The element type of an HDF5 type. Raises `UnsupportedError` with what is not supported."""
+    """The element type of an HDF5 type. Raises `UnsupportedError` that names the unsupported part."""
     from h5py import h5t
 
     kind = tid.get_class()

@@ -14,7 +14,7 @@ from penstock.__main__ import main
 
 
 def run_program(*words: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Run `penstock` with `words`, in the folder `cwd`; its status and all that it printed, also from C++."""
+    """Run `penstock` with `words` in the folder `cwd`. Returns its status and its output, including that of C++."""
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         sys.stdout.flush()
         sys.stderr.flush()
