@@ -50,12 +50,12 @@ struct context_options {
                                          ///< machine's, or less by its control groups), at least 1 GiB (a quarter, if
                                          ///< that is less), at most 8 GiB
   std::uint64_t chunk_cache_bytes = ~std::uint64_t{0};  ///< decoded chunks cached for reads of parts of them, in
-                                                        ///< addition to the limit; ~0: an eighth of it; 0: none
+                                                        ///< addition to that limit; ~0: an eighth of it; 0: none
   std::uint64_t output_pool_bytes =
       ~std::uint64_t{0};                ///< idle result memory kept for the next read; ~0: a quarter of that memory
   std::uint64_t write_queue_bytes = 0;  ///< copies of values that `write_async` holds; 0: a quarter of the memory limit
   std::uint64_t page_locked_bytes = 0;  ///< host memory that devices copy from; 0: 256 MiB, allocated at first use
-  std::uint64_t device_memory_bytes = 0;  ///< device memory of reads under way (not of results), which makes waves
+  std::uint64_t device_memory_bytes = 0;  ///< device memory of running reads, without results; less memory makes waves
                                           ///< smaller; 0: an eighth of the device's, at most 6 GiB
   std::string device_decoder;  ///< the decoder on devices: this library (empty), or "nvcomp", which `make` loads
   /// For writes that do not name one. `device` leaves arrays to the host if a codec has no device encoder.

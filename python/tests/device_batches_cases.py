@@ -88,7 +88,7 @@ def test_arrays_of_several_dtypes_are_in_one_batch(cuda: FakeCuda, arrays: list[
     batch = next(ps.batches(all_of_them, samples, batch_size=3, dtype="f4", device="cuda"))
     expected = [VALUES[0:4, 1], VALUES[3, 10:14] / 8, VALUES[59:55:-1, -1]]
     np.testing.assert_array_equal(batch.numpy(), np.array(expected, "f4"))
-    with pytest.raises(ps.InvalidArgumentError, match="say which dtype"):
+    with pytest.raises(ps.InvalidArgumentError, match="set the dtype"):
         next(ps.batches(all_of_them, samples, device="cuda"))
 
 

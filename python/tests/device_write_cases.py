@@ -45,9 +45,7 @@ def objects(folder: Path) -> dict[str, bytes]:
     "codecs", [["zstd"], [BIG], ["bytes"], [{"name": "transpose", "configuration": {"order": [2, 0, 1]}}, BIG, "gzip"]]
 )
 @pytest.mark.parametrize("shards", [None, SHARDS])
-def test_writes_from_the_device_store_the_hosts_bytes(
-    cuda: FakeCuda, tmp_path: Path, codecs: Any, shards: Any
-) -> None:
+def test_writes_from_the_device_store_the_hosts_bytes(cuda: FakeCuda, tmp_path: Path, codecs: Any, shards: Any) -> None:
     cuda.configure(7, delay=20)
     values = np.random.default_rng(2).integers(-1000, 1000, SHAPE).astype("i4")
     values[:5, :8, :6] = 9  # only the fill value

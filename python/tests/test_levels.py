@@ -272,7 +272,7 @@ def test_invalid_options_are_refused(tmp_path: Path) -> None:
     wrong += [{"multiscales": bad} for bad in (3, {}, {"layout": 3}, [{"datasets": 3}], [3])]
     for attributes in wrong:
         ps.create_group(store, attributes=attributes, overwrite=True)
-        with pytest.raises(ps.CorruptDataError, match="levels are not"):
+        with pytest.raises(ps.CorruptDataError, match="levels do not"):
             ps.open(store, level=0)
 
 

@@ -139,7 +139,7 @@ def test_names_need_not_be_utf_8(tmp_path, suffix):
 def test_a_folder_that_is_not_an_array_is_kept(tmp_path):
     (tmp_path / "s_0.zarr").mkdir()
     (tmp_path / "s_0.zarr" / "mine").write_text("text")
-    with pytest.raises(ps.ConflictError, match="is not a Zarr array: it is not replaced"):
+    with pytest.raises(ps.ConflictError, match="is not a Zarr array; refusing to replace it"):
         ps.ShardWriter(tmp_path / "s_{}.zarr").write(np.zeros(3))
     assert (tmp_path / "s_0.zarr" / "mine").read_text() == "text"
     assert os.listdir(tmp_path) == ["s_0.zarr"]

@@ -451,7 +451,7 @@ def test_decompressed_members_count_in_the_contexts_memory(tmp_path: Path) -> No
         gc.collect()
         assert context.usage()["encoded_bytes"] < 1 << 20
         small = opened(ps.Context(threads=2, memory_limit=8 << 20))
-        with pytest.raises(ps.ResourceExhaustedError, match=r"pass the memory limit"):
+        with pytest.raises(ps.ResourceExhaustedError, match=r"exceed the memory limit"):
             small[5_000:5_010]
 
 

@@ -168,7 +168,7 @@ def test_samples_that_make_no_batch_are_refused(array):
     signed = ps.open(write(VALUES.astype("i8"), (5, 4)))
     text = ps.create_array({}, shape=(3,), dtype=str)
     for arguments, words in [
-        (((array, signed), [(0, 1)]), "which dtype"),
+        (((array, signed), [(0, 1)]), "set the dtype"),
         ((array, [np.s_[0:2], np.s_[0:3]]), "one shape"),
         (([array], [np.s_[0:2]]), "which array"),
         (([array], [(4, 1)]), "none of the 1"),

@@ -127,5 +127,5 @@ def test_other_variables_are_not_converted(tmp_path: Path) -> None:
             made.attrs["units"] = units
     text = refusal(files)
     assert "'reference'" in text
-    assert "leave 'reference' out" in text
+    assert "omit 'reference'" in text
     assert ps.open_virtual(files, concat="time", drop_variables="reference")["x"].shape == (6,)

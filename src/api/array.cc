@@ -29,10 +29,10 @@ constexpr std::uint64_t kMaxInlineBytes = std::uint64_t{512} << 10;
 
 result<> check_out(const array_state& state, const resolved_basic& which, const tensor_view& out,
                    const read_options& options) {
-  if (out.space != memory_space::host) return error(errc::unsupported, "reads go to host memory only, so far");
+  if (out.space != memory_space::host) return error(errc::unsupported, "out must be host memory");
   if (const dtype& wanted = options.type ? *options.type : state.type; !(out.type == wanted))
     return error(errc::invalid_argument, fmt::format("out has dtype {}, the {} {}", out.type.name(),
-                                                     options.type ? "elements are to become" : "array", wanted.name()));
+                                                     options.type ? "requested type is" : "array has", wanted.name()));
   if (!(out.extents == which.shape))
     return error(errc::invalid_argument,
                  fmt::format("out has shape {}, the selection {}", to_string(out.extents), to_string(which.shape)));

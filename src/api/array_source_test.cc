@@ -128,7 +128,7 @@ TEST(ArraySource, SourcesThatCannotBeJoinedAreRefused) {
   EXPECT_EQ(open_sources({unread}, 0).error().code(), errc::invalid_argument);
 }
 
-TEST(ArraySource, OfNoElementsIsAnEmptyArray) {
+TEST(ArraySource, SourcesWithoutElementsAreAnEmptyArray) {
   const auto a = open_sources({numbered(0, {0, 4}, {8, 4}), numbered(1, {0, 4}, {8, 4})}, 0);
   ASSERT_TRUE(a.ok()) << a.error().to_string();
   EXPECT_EQ(a->shape(), (extents{0, 4}));

@@ -30,7 +30,7 @@ void add_failure(error why, std::string_view what, const array_state& of, array:
 result<> check_sum(std::string_view what, std::uint32_t sum, std::uint32_t wanted) {
   if (sum == wanted) return {};
   return error(errc::corrupt_data,
-               fmt::format("the {}'s CRC-32C is {:08x}, its manifest says {:08x}", what, sum, wanted));
+               fmt::format("the {}'s CRC-32C is {:08x}, its manifest has {:08x}", what, sum, wanted));
 }
 
 result<> check_shard(const saved_array& shard, context& with) {

@@ -267,7 +267,7 @@ result<> chunk_pipeline::write(penstock::context& with, const store& from, store
   settings.to = &target;
   settings.write_empty_chunks = options.write_empty_chunks;
   settings.values = values ? &*values : nullptr;
-  // As in the library that owns these arrays: of two writers of one chunk the last one wins.
+  // As in the library that owns these arrays: if two writers write one chunk, the last one wins.
   settings.conditional = sharded_;
   settings.replaced = replaced;
   job->begin(sources, settings);

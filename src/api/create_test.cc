@@ -109,7 +109,7 @@ TEST_F(NewArray, RefusesANameOfAnotherFormat) {
   EXPECT_TRUE(fs::is_empty(folder_.path()));
 }
 
-TEST_F(NewArray, IsAFileOfItsNameWhereverThatIs) {
+TEST_F(NewArray, IsAFileOfItsNameInAnyPlace) {
   fs::create_directory(name("there"));
   how_.path = "first.tif";
   ASSERT_TRUE(write(name("in.zip")).ok());
@@ -163,7 +163,7 @@ TEST_F(NewArray, ReplacesAFileOnlyIfRequested) {
   EXPECT_EQ(begin_array(name("b.tif"), how_).error().message(), "'" + name("b.tif") + "' is a folder");
 }
 
-TEST_F(NewArray, OfATiffHasNoValuesButNodataUntilItIsWritten) {
+TEST_F(NewArray, ATiffHasOnlyNodataUntilItIsWritten) {
   auto tiff = std::make_shared<tiff_create_options>();
   tiff->nodata = std::int64_t{7};
   tiff->tile_height = tiff->tile_width = 16;
@@ -183,7 +183,7 @@ TEST_F(NewArray, OfATiffHasNoValuesButNodataUntilItIsWritten) {
   EXPECT_NE(bytes.find(">3<"), std::string::npos);
 }
 
-TEST_F(NewArray, OfATiffHasEveryTypeThatItsOptionsName) {
+TEST_F(NewArray, ATiffHasEveryTypeOfItsOptions) {
   const char* const all[] = {"\"uint8\"", "\"int32\"", "\"<f4\"", "\">f8\"", "\"|u1\"", "\"complex64\"", "\"float16\""};
   for (const char* const type : all) {
     how_.dtype_json = type;
@@ -204,7 +204,7 @@ TEST_F(NewArray, OfATiffHasEveryTypeThatItsOptionsName) {
   EXPECT_FALSE(fs::exists(name("b.tif")));
 }
 
-TEST_F(NewArray, OfATiffRefusesWhatTiffsDoNotHaveByName) {
+TEST_F(NewArray, ATiffRefusesUnsupportedOptionsByName) {
   const std::pair<const char*, std::function<void(create_options&)>> all[] = {
       {"'zarr_format'", [](auto& how) { how.zarr_format = 2; }},
       {"'chunks' is an option of Zarr arrays, not of TIFFs: tile_height",
@@ -244,7 +244,7 @@ TEST_F(NewArray, OfATiffRefusesWhatTiffsDoNotHaveByName) {
   EXPECT_TRUE(fs::is_empty(folder_.path()));
 }
 
-TEST_F(NewArray, OfATiffIsWrittenInWholeRows) {
+TEST_F(NewArray, ATiffIsWrittenInWholeRows) {
   how_.shape = {40, 30};
   auto tiff = std::make_shared<tiff_create_options>();
   tiff->tile_height = tiff->tile_width = 16;

@@ -54,7 +54,7 @@ std::string_view find_document(const documents& in, std::string_view name) {
   return {};
 }
 
-// The facts about each file, so that no other process has to query them, including which files are absent.
+// The facts about each file, including which files are absent, so that no other process has to query them.
 result<> append_files(std::string& out, const array& from) {
   PENSTOCK_ASSIGN(const std::vector<std::byte> manifest,
                   save_manifest(from, from.state().store->uri(), manifest_form::binary));
@@ -75,7 +75,7 @@ result<array> open_files_of(const documents& known, std::string_view uri, std::s
   PENSTOCK_ASSIGN(shard_table table, parse_manifest(std::as_bytes(std::span(find_document(known, kFiles))), root));
   const std::string_view absent = find_document(known, kAbsent);
   if (absent.size() != table.parts.size())
-    return error(errc::corrupt_data, "the description of an array says of too few files whether they are there");
+    return error(errc::corrupt_data, "the description of an array lists too few files");
   for (std::size_t i = 0; i < absent.size(); ++i) table.parts[i].missing = absent[i] == '1';
   PENSTOCK_ASSIGN(place where, find_place(root, {with, {}}));
   move_below(where.path, table);
@@ -88,7 +88,7 @@ result<array> open_files_of(const documents& known, std::string_view uri, std::s
 result<std::string> describe(const array& from) {
   const array_state& state = from.state();
   if (state.uri.empty() || state.uri.starts_with("memory:") || !find_place(state.uri).ok()) {
-    return error(errc::unsupported, "another process cannot open this array: it has no URI to be found by")
+    return error(errc::unsupported, "another process cannot open this array: it has no URI")
         .note("array '" + state.uri + "'");
   }
   std::string out(kDescriptionMagic);

@@ -54,7 +54,7 @@ TEST_F(Describe, RefusesEveryTruncation) {
   EXPECT_FALSE(open_description("something else").ok());
 }
 
-TEST_F(Describe, RefusesArraysOfThisProcessAlone) {
+TEST_F(Describe, RefusesArraysThatOnlyThisProcessHas) {
   create_options options;
   options.shape = {2};
   options.dtype_json = "\"int8\"";
@@ -157,7 +157,7 @@ TEST(Tiles, CoverAnAxisOnce) {
   }
 }
 
-TEST(Tiles, OfHugeAxesDoNotOverflow) {
+TEST(Tiles, HugeAxesDoNotOverflow) {
   constexpr std::uint64_t kMost = ~std::uint64_t{0};
   const auto cut = tile_axis(kMost, kMost, kMost);
   ASSERT_TRUE(cut.ok());

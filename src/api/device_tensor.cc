@@ -44,13 +44,12 @@ result<> check_memory(const tensor_view& out, const cuda::device_engine& engine)
   for (const std::int64_t each : {lowest, highest}) {
     PENSTOCK_ASSIGN(const std::optional<int> found, device_of(static_cast<std::uintptr_t>(base + each)));
     if (!found)
-      return error(
-          errc::invalid_argument,
-          fmt::format("out reaches from {:#x} to {:#x}, which is not memory of a device that the driver knows of",
-                      base + lowest, base + highest));
+      return error(errc::invalid_argument,
+                   fmt::format("out reaches from {:#x} to {:#x}, which is not device memory known to the driver",
+                               base + lowest, base + highest));
     if (*found != engine.ordinal())
       return error(errc::invalid_argument,
-                   fmt::format("out is memory of cuda:{}, the read goes to cuda:{}", *found, engine.ordinal()));
+                   fmt::format("out is memory of cuda:{}, the read is for cuda:{}", *found, engine.ordinal()));
     PENSTOCK_TRY(device_tensor_state::check_context(engine, static_cast<std::uintptr_t>(base + each)));
   }
   return {};
@@ -144,8 +143,8 @@ result<> device_tensor_state::begin(std::span<source> sources, std::shared_ptr<c
   for (const source& each : sources) {
     if (each.layout->grid().rank() > kMaxDeviceRank)
       return error(errc::unsupported,
-                   fmt::format("reads into device memory take at most {} dimensions, the array has {}", kMaxDeviceRank,
-                               each.layout->grid().rank()));
+                   fmt::format("reads into device memory support at most {} dimensions, the array has {}",
+                               kMaxDeviceRank, each.layout->grid().rank()));
   }
   std::vector<cuda::event_ref> starts;
   if (options.stream) {

@@ -55,7 +55,7 @@ TEST_F(OpenArrays, ReportTheFirstThatFails) {
   EXPECT_NE(opened.error().to_string().find("/4.zarr"), std::string::npos) << opened.error().to_string();
 }
 
-TEST_F(OpenArrays, OfNoNamesAreNone) {
+TEST_F(OpenArrays, NoNamesReturnNoArrays) {
   const auto opened = open_arrays({});
   ASSERT_TRUE(opened.ok());
   EXPECT_TRUE(opened->empty());

@@ -50,7 +50,7 @@ TEST(OpenBytes, ReadsAnNpyFileInPlaceAndKeepsItsOwner) {
   EXPECT_TRUE(watched.expired());
 }
 
-TEST(OpenBytes, ReportsWhatItDoesNotOpen) {
+TEST(OpenBytes, ReportsUnsupportedBytes) {
   const bytes file = npy_file();
   EXPECT_EQ(open_array(std::span(file).first(20)).error().code(), errc::corrupt_data);
   EXPECT_EQ(open_array(std::span(file).first(file.size() - 1)).error().code(), errc::corrupt_data);

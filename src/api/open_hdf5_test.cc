@@ -67,7 +67,7 @@ result<std::vector<std::uint8_t>> values_of(const array& from) {
   return out;
 }
 
-TEST(OpenHdf5, LocalAndDistantFilesAreTheSameArrays) {
+TEST(OpenHdf5, LocalAndRemoteFilesAreEqualArrays) {
   for (const char* name : {"old", "tree", "extensible_second", "single_filtered", "new_group", "old_group"}) {
     const std::shared_ptr<store> near = memory_with("f", seed(name));
     const auto far = std::make_shared<distant_store>(near);
@@ -87,7 +87,7 @@ TEST(OpenHdf5, LocalAndDistantFilesAreTheSameArrays) {
   }
 }
 
-TEST(OpenHdf5, PathsLeadIntoFilesByNameOrNot) {
+TEST(OpenHdf5, PathsContinueInsideFilesOfAnyName) {
   const std::shared_ptr<store> from = memory_with("folder/file.h5", seed("latest_small"));
   for (const char* path : {"folder/file.h5/x", "folder/file.h5//x/"}) {
     open_options how;
@@ -115,7 +115,7 @@ TEST(OpenHdf5, PathsLeadIntoFilesByNameOrNot) {
   EXPECT_NE(read.error().to_string().find("folder/a.bin"), std::string::npos) << read.error().to_string();
 }
 
-TEST(OpenHdf5, DistantFilesTakeFewRounds) {
+TEST(OpenHdf5, RemoteFilesNeedFewRounds) {
   // The first read obtains the version and reads all of these small files.
   const auto far = std::make_shared<distant_store>(memory_with("f.h5", seed("latest_dense")));
   open_options how;

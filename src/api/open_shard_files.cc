@@ -88,8 +88,7 @@ result<array> join_files(const found_shards& found, const std::vector<array>& pa
   }
   if (others.any()) {
     return others.make(errc::invalid_argument,
-                       fmt::format("do not match '{}', {}", found.name(0), array_text(parts.front())),
-                       parts.size());
+                       fmt::format("do not match '{}', {}", found.name(0), array_text(parts.front())), parts.size());
   }
   return join(parts, along, with);
 }
@@ -149,8 +148,9 @@ result<std::string> format_for(const found_shards& found, const shard_files_opti
   static constexpr std::string_view kFormats[] = {"npy", "raw", "hdf5", "parquet", "arrow", "zarr", "tiff"};
   if (!options.format.empty()) {
     if (std::find(std::begin(kFormats), std::end(kFormats), options.format) == std::end(kFormats)) {
-      return error(errc::unsupported,
-                   fmt::format("format is npy, raw, hdf5, parquet, arrow, zarr or tiff, not '{}'", options.format));
+      return error(
+          errc::unsupported,
+          fmt::format("format must be npy, raw, hdf5, parquet, arrow, zarr or tiff, got '{}'", options.format));
     }
     return options.format;
   }
@@ -160,7 +160,7 @@ result<std::string> format_for(const found_shards& found, const shard_files_opti
   const auto driver = driver_of_first(found, *options.context);
   if (format == "other" && named.empty() && driver == nullptr) return std::string("raw");
   return error(errc::invalid_argument,
-               fmt::format("'{}' is of format {}, and a dtype is for raw files: give the format raw", found.name(0),
+               fmt::format("'{}' has format {}, but a dtype is for raw files: set the format to raw", found.name(0),
                            driver != nullptr ? driver->name()
                            : named.empty()   ? format
                                              : named));
@@ -169,7 +169,7 @@ result<std::string> format_for(const found_shards& found, const shard_files_opti
 result<array> open_found_files(const found_shards& found, const shard_files_options& options) {
   PENSTOCK_ASSIGN(const std::string format, format_for(found, options));
   if (!options.path.empty() && (format == "npy" || format == "raw"))
-    return error(errc::not_found, fmt::format("{} files are one array each, without '{}'", format, options.path));
+    return error(errc::not_found, fmt::format("{} files contain one array each, not '{}'", format, options.path));
   if (format == "npy") return open_npy_files(found, options);
   if (format == "raw") return open_raw_files(found, options);
   if (format == "hdf5") return open_hdf5_files(found, options);

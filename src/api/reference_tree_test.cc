@@ -244,7 +244,7 @@ TEST_F(ReferenceTree, ReadsFromStoresOfTheCaller) {
   EXPECT_EQ(failed.error().code(), errc::cancelled);
 }
 
-TEST(SavedReferences, AreWithinTheBoundsOfReadingThem) {
+TEST(SavedReferences, StayWithinTheLimitsOfReaders) {
   constexpr std::uint64_t kCells = 9'000'000;
   reference_table::columns columns;
   columns.offsets.assign(kCells, std::uint64_t{1} << 40);  // 72 MB that DEFLATE reduces to a few KB
@@ -299,7 +299,7 @@ TEST(ResolvedLocation, IsRelativeToTheFolderOfTheReferences) {
   EXPECT_EQ(resolved_location("https://host/a", "/etc/x"), "/etc/x");
 }
 
-TEST(NamedLocation, OfAManifestHasNoDots) {
+TEST(NamedLocation, InAManifestHasNoDots) {
   EXPECT_EQ(named_location("/data", "."), "/data");
   EXPECT_EQ(named_location("/data/a", "../b/./c/"), "/data/b/c");
   EXPECT_EQ(named_location("/", "."), "/");

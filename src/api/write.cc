@@ -126,7 +126,7 @@ result<> run_from_device(const array_state& state, const resolved_selection& whi
   int device = options.device;
   if (device < 0) {
     PENSTOCK_ASSIGN(const std::optional<int> found, device_of(reinterpret_cast<std::uintptr_t>(value.data)));
-    if (!found) return error(errc::invalid_argument, "the value is said to be in device memory, and is not");
+    if (!found) return error(errc::invalid_argument, "the value is marked as device memory, but is not in it");
     device = *found;
   }
   PENSTOCK_ASSIGN(const conversion how, conversion_of(value.type, state.type));
@@ -148,13 +148,12 @@ result<> run_from_device(const array_state& state, const resolved_selection& whi
       auto encoder = cuda::device_encoder::make(engine, how, from);
       if (encoder.ok()) return run(state, from, options, who, encoder->get());
       const bool may_be_left = options.encoder != chunk_encoder::device && encoder.error().code() == errc::unsupported;
-      if (!may_be_left) return std::move(encoder).error().note("encoder='host' writes it");
+      if (!may_be_left) return std::move(encoder).error().note("use encoder='host'");
     }
     cuda::device_values values(engine, how);
     return run(state, from, options, who, &values);
   }
-  if (how.converts())
-    return error(errc::unsupported, "values in device memory are converted on their way to slices only");
+  if (how.converts()) return error(errc::unsupported, "values in device memory are converted for slices only");
   std::uint64_t bytes = value.type.item_bytes();
   for (const std::uint64_t each : value.extents)
     if (!checked_mul(bytes, each, bytes)) return error(errc::resource_exhausted, "the value has more than 2^64 bytes");
@@ -233,7 +232,7 @@ result<> array::write(const resolved_selection& which, const tensor_view& value,
 }
 
 std::string device_encoder_choice(const array& to, const resolved_selection& which, int device) {
-  if (which.indexed) return "the host: lists, points and masks come to the host as a whole";
+  if (which.indexed) return "the host: lists, points and masks are copied to the host as a whole";
   const auto choice = choose_encoder(to.state(), which, 0, device);
   return choice.ok() ? choice->why : "the host: " + choice.error().message();
 }

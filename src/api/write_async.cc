@@ -120,7 +120,7 @@ result<copied_values> copy_of_device(const tensor_view& value, const copy_shape&
                                      context_state& with) {
   if (options.device < 0) {
     PENSTOCK_ASSIGN(const std::optional<int> found, device_of(reinterpret_cast<std::uintptr_t>(value.data)));
-    if (!found) return error(errc::invalid_argument, "the value is said to be in device memory, and is not");
+    if (!found) return error(errc::invalid_argument, "the value is marked as device memory, but is not in it");
     options.device = *found;
   }
   PENSTOCK_ASSIGN(const auto engine, device_tensor_state::engine_of(with, options.device));

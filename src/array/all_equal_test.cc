@@ -27,7 +27,7 @@ TEST(AllEqual, ComparesBitsAndNotValues) {
   EXPECT_TRUE(equal<double>({}, 1.0));
 }
 
-TEST(AllEqual, FindsOneOtherElementWhereverItIs) {
+TEST(AllEqual, FindsOneDifferentElementAnywhere) {
   for (std::size_t size = 1; size < 40; ++size) {
     std::vector<std::uint16_t> values(size, 7);
     EXPECT_TRUE(equal<std::uint16_t>(values, 7));

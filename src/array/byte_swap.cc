@@ -42,7 +42,7 @@ struct shuffle_orders {
 };
 constexpr shuffle_orders kOrders;
 
-// Whole vectors only; returns the bytes done. Loads precede stores, so `to` may be `from`.
+// Whole vectors only. Returns the number of processed bytes. Loads precede stores, so `to` may be `from`.
 __attribute__((target("ssse3"))) std::uint64_t swap_vectors(std::byte* to, const std::byte* from, std::uint64_t bytes,
                                                             std::uint32_t unit_bytes) noexcept {
   const __m128i shuffle = _mm_load_si128(reinterpret_cast<const __m128i*>(kOrders.of(unit_bytes)));

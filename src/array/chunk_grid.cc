@@ -101,11 +101,12 @@ result<chunk_grid> chunk_grid::regular(const extents& shape, const extents& chun
 
 result<chunk_grid> chunk_grid::make(std::vector<grid_axis> axes) {
   if (axes.size() > kMaxRank)
-    return error(errc::unsupported, fmt::format("{} dimensions, the most is {}", axes.size(), kMaxRank));
+    return error(errc::unsupported, fmt::format("{} dimensions, at most {} are supported", axes.size(), kMaxRank));
   chunk_grid grid;
   for (const grid_axis& axis : axes) {
     if (axis.extent() > kMaxExtent)
-      return error(errc::unsupported, fmt::format("a dimension of size {}, the most is 2^63 - 1", axis.extent()));
+      return error(errc::unsupported,
+                   fmt::format("a dimension of size {}, at most 2^63 - 1 is supported", axis.extent()));
   }
   const bool empty = std::any_of(axes.begin(), axes.end(), [](const grid_axis& axis) { return axis.cells() == 0; });
   if (empty) {

@@ -52,7 +52,8 @@ std::uint64_t bytes_of(const extents& lengths, std::uint64_t item_bytes) noexcep
 
 result<std::uint64_t> parse_bytes(std::string_view given) {
   const auto wrong = [&] {
-    return error(errc::invalid_argument, fmt::format("a size is a number of bytes, or such as 2GiB: '{}'", given));
+    return error(errc::invalid_argument,
+                 fmt::format("a size must be a number of bytes, or a text such as 2GiB, got '{}'", given));
   };
   const std::string_view text = trimmed(given);
   const std::size_t digits = std::min(text.find_first_not_of("0123456789."), text.size());
@@ -84,7 +85,7 @@ result<std::uint64_t> parse_bytes(std::string_view given) {
 
 result<chunk_lengths> chunk_lengths::parse(std::string_view given, std::string_view option) {
   const auto wrong = [&](std::string_view why) {
-    return error(errc::invalid_argument, fmt::format("{} takes {}{}: '{}'", option, kForms, why, given));
+    return error(errc::invalid_argument, fmt::format("{} accepts {}{}, got '{}'", option, kForms, why, given));
   };
   chunk_lengths out{std::string(option)};
   std::string_view text = trimmed(given);

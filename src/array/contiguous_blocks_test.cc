@@ -15,11 +15,11 @@ TEST(ContiguousBlocks, AreRowsOfAboutTheTargetsSize) {
   EXPECT_EQ(contiguous_block({}, 4, storage_order::c, 2048), (extents{}));
 }
 
-TEST(ContiguousBlocks, OfLargeItemsHoldOneItem) {
+TEST(ContiguousBlocks, HoldOneItemIfItemsAreLarge) {
   EXPECT_EQ(contiguous_block({3, 2}, 1U << 20, storage_order::c, 4096), (extents{1, 1}));
 }
 
-TEST(ContiguousBlocks, GrowWithTheArraySoThatTheyStayCountable) {
+TEST(ContiguousBlocks, GrowWithTheArrayToLimitTheirNumber) {
   const extents shape{std::uint64_t{1} << 50};
   const extents block = contiguous_block(shape, 8, storage_order::c);
   EXPECT_LE(shape[0] / block[0], kMaxBlocks);

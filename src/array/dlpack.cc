@@ -83,8 +83,9 @@ result<DLManagedTensorVersioned*> to_dlpack(const tensor_view& view, std::shared
     if (view.extents[d] > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
       return error(errc::unsupported, "DLPack's sizes have 63 bits");
     if (view.strides[d] % item_bytes != 0)
-      return error(errc::unsupported,
-                   fmt::format("DLPack's strides are elements, and {} bytes are none", view.strides[d]));
+      return error(
+          errc::unsupported,
+          fmt::format("DLPack's strides count elements, and {} bytes are not whole elements", view.strides[d]));
     made->shape.push_back(static_cast<std::int64_t>(view.extents[d]));
     made->strides.push_back(view.strides[d] / item_bytes);
   }

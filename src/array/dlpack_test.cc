@@ -61,7 +61,7 @@ TEST(Dlpack, ExportsTypesThatNumPyDoesNotHave) {
   }
 }
 
-TEST(Dlpack, RefusesWhatItCannotExpress) {
+TEST(Dlpack, RefusesTensorsThatItCannotExpress) {
   std::int32_t room[8] = {};
   tensor_view view = tensor_view::contiguous(room, *dtype::from_name("int32"), {3});
   view.strides[0] = 6;

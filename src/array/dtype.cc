@@ -76,7 +76,7 @@ result<dtype> dtype::structured(std::vector<dtype_field> fields, std::uint32_t i
                    [](const dtype_field& a, const dtype_field& b) { return a.offset < b.offset; });
   for (std::size_t i = 0; i < fields.size(); ++i) {
     if (i + 1 < fields.size() && fields[i + 1].offset - fields[i].offset < fields[i].bytes())
-      return wrong_field(fields[i + 1], "lies within another");
+      return wrong_field(fields[i + 1], "overlaps another");
   }
   std::vector<std::string_view> names;
   for (const dtype_field& each : fields) names.push_back(each.name);

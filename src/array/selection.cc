@@ -275,7 +275,7 @@ result<resolved_basic> resolve(const block_selection& which, const chunk_grid& g
         const slice& range = std::get<slice>(which.items[d]);
         if (range.step.value_or(1) != 1) {
           return error(errc::out_of_range,
-                       fmt::format("a slice of blocks takes no step but 1, axis {} has {}", d, *range.step));
+                       fmt::format("a slice of blocks must have step 1, axis {} has {}", d, *range.step));
         }
         PENSTOCK_ASSIGN(of_blocks, resolve_slice(range, blocks));
       }

@@ -10,7 +10,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// A block within a larger piece of memory: dimensions in any order, with gaps, in either direction.
+/// A block within a larger region of memory: dimensions in any order, with gaps, in either direction.
 struct block {
   std::vector<std::byte> memory;
   strides steps;
@@ -156,7 +156,7 @@ TEST(StridedCopy, RepeatsAnElementWhoseStrideIs0) {
   EXPECT_EQ(std::vector<std::uint16_t>(out[1], out[1] + 3), (std::vector<std::uint16_t>{0x200, 0x200, 0x200}));
 }
 
-TEST(StridedCopy, TakesTheMostDimensions) {
+TEST(StridedCopy, SupportsTheMostDimensions) {
   extents counts(kMaxRank, 1);
   for (std::size_t d = 0; d < kMaxRank; d += 4) counts[d] = 2;
   const strides from = c_order_strides(counts, 4);

@@ -31,8 +31,7 @@ struct pixel_planes {
 /// Weighted means of each plane on another grid, and the weight of the valid pixels in each.
 ///
 /// \param by_axis  Weights are scaled along columns first, then along rows over those with valid pixels; otherwise
-/// along
-///                 both at once. Has an effect only with `valid`.
+/// along both at once. Has an effect only with `valid`.
 /// \param means    (planes, output rows, output columns); NaN without valid pixels.
 /// \param weight   As `means` (valid given), else (output rows, output columns).
 void weighted_means(const pixel_planes& from, const axis_taps& down, const axis_taps& across, bool by_axis,

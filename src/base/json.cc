@@ -204,7 +204,8 @@ class builder final : public nlohmann::json_sax<nlohmann::json> {
   bool end_object() override {
     level done = std::move(open_.back());
     open_.pop_back();
-    if (const std::string* const twice = repeated(done.names)) return fail(fmt::format("member '{}' twice", *twice));
+    if (const std::string* const twice = repeated(done.names))
+      return fail(fmt::format("duplicate member '{}'", *twice));
     json::object_t members;
     members.reserve(done.names.size());
     for (std::size_t i = 0; i < done.names.size(); ++i)

@@ -126,7 +126,7 @@ TEST(Json, WritesWhatItReads) {
             "{\n  \"a\": [\n    1,\n    2\n  ],\n  \"b\": {},\n  \"c\": []\n}");
 }
 
-TEST(Json, WritesValidUtf8WhateverAStringHolds) {
+TEST(Json, WritesValidUtf8ForAnyString) {
   EXPECT_EQ(json(std::string("a\xff\xc3")).dump(), "\"a\xef\xbf\xbd\xef\xbf\xbd\"");
   EXPECT_EQ(json(std::string("\xed\xa0\x80")).dump(), "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"") << "a surrogate";
   parsed(json(std::string("\xf4\x90\x80\x80 \xc0\x80 \xe0\x80\x80")).dump());

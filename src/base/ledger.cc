@@ -45,15 +45,16 @@ result<> ledger::take(memory_use use, std::uint64_t bytes) noexcept {
   if (shares_memory_limit(use)) {
     if (!add_within(limited_, bytes, memory_limit_)) {
       return error(errc::resource_exhausted,
-                   fmt::format("{} bytes of {} memory pass the memory limit: {} of {} bytes are in use", bytes,
+                   fmt::format("{} bytes of {} memory exceed the memory limit: {} of {} bytes are in use", bytes,
                                name_of(use), limited_.load(std::memory_order_relaxed), memory_limit_));
     }
     mine.fetch_add(bytes, std::memory_order_relaxed);
   } else {
     const std::uint64_t limit = use == memory_use::output_pool ? output_limit_ : ~std::uint64_t{0};
     if (!add_within(mine, bytes, limit)) {
-      return error(errc::resource_exhausted, fmt::format("{} bytes pass the limit of the {}: {} of {} bytes are in use",
-                                                         bytes, name_of(use), held(use), limit));
+      return error(errc::resource_exhausted,
+                   fmt::format("{} bytes exceed the limit of the {}: {} of {} bytes are in use", bytes, name_of(use),
+                               held(use), limit));
     }
   }
   std::atomic<std::uint64_t>& peak = peak_[index(use)];

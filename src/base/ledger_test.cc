@@ -30,13 +30,13 @@ TEST(Ledger, TheOutputPoolHasItsOwnLimit) {
   EXPECT_TRUE(accounts.take(memory_use::page_locked, 1 << 20).ok());
 }
 
-TEST(Ledger, RefusesSizesWhoseSumLeaves64Bits) {
+TEST(Ledger, RefusesSizesWhoseSumExceeds64Bits) {
   ledger accounts(~std::uint64_t{0}, ~std::uint64_t{0});
   EXPECT_TRUE(accounts.take(memory_use::scratch, ~std::uint64_t{0} - 1).ok());
   EXPECT_FALSE(accounts.take(memory_use::scratch, 2).ok());
 }
 
-TEST(Ledger, RemembersTheMostThatWasHeld) {
+TEST(Ledger, RecordsThePeak) {
   ledger accounts(1000, 0);
   ASSERT_TRUE(accounts.take(memory_use::index, 300).ok());
   accounts.give(memory_use::index, 300);

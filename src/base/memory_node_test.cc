@@ -20,7 +20,7 @@ bool policy(int& mode, unsigned long& nodes) {
 TEST(PreferredNode, IsTheThreadsPolicyWhileItExists) {
   int mode = -1;
   unsigned long nodes = 0;
-  if (!policy(mode, nodes) || mode != kDefault) GTEST_SKIP() << "the system tells no policy, or has one of its own";
+  if (!policy(mode, nodes) || mode != kDefault) GTEST_SKIP() << "the system reports no policy, or has one of its own";
   const unsigned long first[preferred_node::kMostNodes / 64] = {1};
   if (syscall(SYS_set_mempolicy, kPreferred, first, preferred_node::kMostNodes + 1UL) != 0)
     GTEST_SKIP() << "the system lets no process choose a node";
@@ -43,7 +43,7 @@ TEST(PreferredNode, IsTheThreadsPolicyWhileItExists) {
 TEST(PreferredNode, AnAbsentNodeHasNoEffect) {
   int mode = -1, before = -1;
   unsigned long nodes = 0;
-  if (!policy(before, nodes)) GTEST_SKIP() << "the system tells no policy";
+  if (!policy(before, nodes)) GTEST_SKIP() << "the system reports no policy";
   for (const unsigned node : {preferred_node::kMostNodes - 1, preferred_node::kMostNodes, ~0U}) {
     const preferred_node near(node);
     ASSERT_TRUE(policy(mode, nodes));

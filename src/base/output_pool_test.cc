@@ -50,10 +50,10 @@ TEST(OutputPool, ReusesForSimilarSizesAndWastesAtMostAQuarter) {
   EXPECT_EQ(taken(pool, 52 * kMiB).data(), first);
   EXPECT_NE(taken(pool, 40 * kMiB).data(), first) << "a region a quarter too long is left for others";
   const std::byte* const second = taken(pool, 41 * kMiB).data();
-  EXPECT_EQ(taken(pool, 42 * kMiB).data(), second) << "the first was made a little longer than asked";
+  EXPECT_EQ(taken(pool, 42 * kMiB).data(), second) << "the first was made a little longer than requested";
 }
 
-TEST(OutputPool, ReusesEverySizeHoweverItWasRoundedUp) {
+TEST(OutputPool, ReusesEveryRoundedSize) {
   ledger accounts(0, 256 * kMiB);
   output_pool pool(accounts);
   for (std::uint64_t bytes = kMiB / 4; bytes < 12 * kMiB; bytes += kMiB / 16 + 1) {
@@ -90,11 +90,11 @@ TEST(OutputPool, KeepsIdleMemoryWithinTheLimitAndDropsTheOldest) {
   {
     const output_block c = taken(pool, 6 * kMiB);
   }
-  EXPECT_EQ(accounts.held(memory_use::output_pool), 10 * kMiB) << "the 8 MiB went, 4 and 6 stay";
+  EXPECT_EQ(accounts.held(memory_use::output_pool), 10 * kMiB) << "8 MiB were dropped, 4 and 6 remain";
   {
     const output_block d = taken(pool, 32 * kMiB);
   }
-  EXPECT_EQ(accounts.held(memory_use::output_pool), 10 * kMiB) << "what can never fit drives nothing out";
+  EXPECT_EQ(accounts.held(memory_use::output_pool), 10 * kMiB) << "a block that can never fit evicts nothing";
   pool.clear();
   EXPECT_EQ(accounts.held(memory_use::output_pool), 0U);
 }

@@ -16,7 +16,7 @@ TEST(Sha256, AgreesWithItsStandard) {
   EXPECT_EQ(hex_of(std::string(1'000'000, 'a')), "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
-TEST(Sha256, DoesNotDependOnHowTheBytesArrive) {
+TEST(Sha256, DoesNotDependOnTheSizesOfUpdates) {
   std::string text;
   for (int i = 0; i < 300; ++i) text.push_back(static_cast<char>(i * 7));
   for (const std::size_t size : {1U, 55U, 56U, 63U, 64U, 65U, 119U, 120U, 128U, 300U}) {

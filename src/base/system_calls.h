@@ -8,8 +8,7 @@
 #include <optional>
 #include <span>
 
-/// Calls that Linux has and other systems lack, each with an alternative for those. Elsewhere than on Linux they are
-/// untested.
+/// Calls that Linux has and other systems lack, each with an alternative for those. They are tested on Linux only.
 namespace penstock::inline v0 {
 
 /// The time of the last change of a file's content.

@@ -58,7 +58,7 @@ TEST(Waiting, AStopAlsoAppliesToLaterWaits) {
   {
     const interruptible_waits asks(once);
     EXPECT_TRUE(work().wait(std::chrono::seconds(20)));
-    EXPECT_TRUE(work().wait(std::chrono::seconds(20))) << "the answer to the second question would be yes";
+    EXPECT_TRUE(work().wait(std::chrono::seconds(20))) << "a second query would allow it to continue";
   }
   EXPECT_EQ(interruptible_waits::current(), nullptr);
   EXPECT_FALSE(work().wait(milliseconds(60)));

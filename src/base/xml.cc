@@ -228,7 +228,7 @@ class reader {
       names.push_back(named);
     }
     std::sort(names.begin(), names.end());
-    if (std::adjacent_find(names.begin(), names.end()) != names.end()) return wrong("an attribute that is there twice");
+    if (std::adjacent_find(names.begin(), names.end()) != names.end()) return wrong("a duplicate attribute");
     return {};
   }
 

@@ -243,7 +243,7 @@ TEST_F(HostileBlosc, SplitsThatDoNotFillABlockAreRefused) {
   for (int split = 0; split < 7; ++split) frame = frame + of({142, 0, 0, 0}) + bytes(142, std::byte{1});
   frame[12] = static_cast<std::byte>(frame.size());
   frame[13] = static_cast<std::byte>(frame.size() >> 8);
-  EXPECT_EQ(refusal(kBlosc, 1000, frame), "blosc frame is damaged (c-blosc says 994, 1000 bytes were expected)");
+  EXPECT_EQ(refusal(kBlosc, 1000, frame), "blosc frame is damaged (c-blosc returned 994, expected 1000 bytes)");
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ struct shown_part {
 ///
 /// Time and memory are in proportion to the result's chunks.
 /// \param like  The result except for its chunks, table, codecs and objects: a `.zarray` and its metadata.
-/// \error unsupported A source whose elements cannot be converted to those of the result, or that has elements of
+/// \error unsupported  A source whose elements cannot be converted to those of the result, or that has elements of
 /// variable length; or a result of more than 2^22 chunks in one dimension, 2^24 chunks with references (or, if less,
 /// 2^20 and one for each byte of the sources' chunks), or 60,000 different boxes of chunks.
 result<referenced_array> compose_references(referenced_array like, std::span<const shown_part> parts);

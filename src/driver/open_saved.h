@@ -40,8 +40,8 @@ struct manifest_place {
 /// Opens the array of such a manifest.
 ///
 /// Local files must have the size and modification time in the manifest, and stay pinned to these.
-/// \error corrupt_data It contradicts itself, by member. \error conflict A file has changed since its index was read.
-/// \error unsupported A manifest of tables, or of an older release; a location that it may not name; remote objects
+/// \error corrupt_data  It contradicts itself, by member. \error conflict  A file has changed since its index was read.
+/// \error unsupported  A manifest of tables, or of an older release; a location that it may not name; remote objects
 /// that are pinned to a version of another store and that `find_objects` does not find.
 result<array> open_saved_references(std::span<const std::byte> manifest, const manifest_place& at,
                                     std::shared_ptr<context> with);

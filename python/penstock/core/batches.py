@@ -102,7 +102,7 @@ class CropReader:
         stored = {each.dtype for each in every}
         if dtype is None and len(stored) > 1:
             names = ", ".join(sorted(map(str, stored)))
-            raise InvalidArgumentError(f"the arrays are of {names}: say which dtype the batches have")
+            raise InvalidArgumentError(f"the arrays are of {names}: set the dtype of the batches")
         for each in every:
             _check_cast(each, each.dtype if dtype is None else as_dtype(dtype))
         self._stored = stored.pop() if len(stored) == 1 else None

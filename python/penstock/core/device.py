@@ -492,7 +492,7 @@ def start(
     if out is not None:
         target = out_of(out, array.dtype if wanted is None else wanted, handle)
         if target.device != number:
-            raise InvalidArgumentError(f"out is on cuda:{target.device}, the read goes to cuda:{number}")
+            raise InvalidArgumentError(f"out is on cuda:{target.device}, the read is for cuda:{number}")
         handle = target.after
     selection, fields = array._prepare(selection)
     if fields is not None:

@@ -69,7 +69,7 @@ result<std::shared_ptr<appender_state>> appender_state::make(const array& to, st
 
 result<> appender_state::check_usable() const {
   if (is_of_parent())
-    return error(errc::unsupported, "this appender belongs to the process that was forked: make one in the child");
+    return error(errc::unsupported, "this appender belongs to the parent process: create one in the child");
   return {};
 }
 
@@ -267,7 +267,7 @@ result<bool> appender_state::append(const tensor_view& rows, const std::shared_p
     if (closed_) return refused(closed_error());
     if (stalled_ || broken_) {
       if (auto failed = take_errors()) return refused(std::move(*failed));
-      return refused(error(errc::conflict, "this appender lost rows and takes no more"));
+      return refused(error(errc::conflict, "this appender lost rows and accepts no more"));
     }
     if (done == count) return true;
     if (!may_wait && done == 0 && !fits_now(count)) return false;

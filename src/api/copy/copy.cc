@@ -58,7 +58,7 @@ result<copy_options> of_stage(const copy_options& options) {
     return error(errc::invalid_argument, fmt::format("part {} of {} does not exist", which.number, which.count));
   if (options.overwrite)
     return error(errc::invalid_argument,
-                 "a copy by several processes does not overwrite: remove what is at its destination first");
+                 "a copy by several processes does not overwrite: remove the node at its destination first");
   if (options.memory_bytes == 0 || options.threads == 0)
     return error(errc::invalid_argument,
                  "processes that share a copy need memory_bytes and threads: their plans must be equal");

@@ -1,4 +1,4 @@
-// Arrays whose encoding changes: read and written in pieces that are whole objects of the destination.
+// Arrays whose encoding changes: read and written in blocks of whole objects of the destination.
 
 #include <fmt/format.h>
 #include <penstock/create.h>
@@ -24,7 +24,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// A piece is extended to the source's chunks, so that they are decoded once, but not beyond this.
+/// A block is extended to the source's chunks, so that they are decoded once, but not beyond this.
 constexpr std::uint64_t kMaxPieceBytes = std::uint64_t{64} << 20;
 
 // The codecs within shards, if there are any: create_options specifies shards separately.
@@ -301,7 +301,7 @@ copy_step step_of(const array_copy& what, const rechunk_plan& plan) {
 result<> array_copy::check_elements() const {
   const array_state& source = from.state();
   if (source.type.kind() == dtype_kind::object) {
-    return error(errc::unsupported, "arrays of Python objects are copied as they are stored only")
+    return error(errc::unsupported, "arrays of Python objects can only be copied unchanged")
         .note(fmt::format("array '{}'", source.uri));
   }
   PENSTOCK_ASSIGN(const create_options wanted, options_for(*this));

@@ -47,7 +47,7 @@ result<std::vector<stored_object>> all_objects(const array_state& state) {
   const std::uint64_t count = state.layout->write_grid().cells();
   if (count > kMost) {
     return error(errc::unsupported,
-                 fmt::format("the source's store cannot list its keys, and {} are too many to ask for",
+                 fmt::format("the source's store cannot list its keys, and {} are too many to request",
                              counted(count, "object")));
   }
   std::vector<stored_object> out(static_cast<std::size_t>(count));

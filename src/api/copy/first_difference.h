@@ -11,7 +11,7 @@
 namespace penstock::inline v0 {
 
 /// The first of `count` adjacent elements in which two arrays differ. All NaNs are equal: a chunk of NaN is stored as
-/// the fill value, whatever the other bits of its NaNs are.
+/// the fill value, regardless of the other bits of its NaNs.
 std::optional<std::uint64_t> first_difference(const std::byte* a, const std::byte* b, std::uint64_t count,
                                               const dtype& type) noexcept;
 

@@ -73,8 +73,8 @@ result<> check_rule(const dtype& type, level_rule rule) {
                     : rule == level_rule::mode ? has_mode(type) && !type.variable_length()
                                                : !type.variable_length();
   if (fits) return {};
-  return error(errc::unsupported,
-               fmt::format("values of {} have no {}: 'nearest' takes any of fixed size", type.name(), method_of(rule)));
+  return error(errc::unsupported, fmt::format("values of {} have no {}: 'nearest' accepts any type of fixed size",
+                                              type.name(), method_of(rule)));
 }
 
 }  // namespace
@@ -184,7 +184,7 @@ class level_appender_state {
     if (!(rows.type == type()) && converts(rows.type, type())) return append_converted(rows);
     const std::uint64_t before = to_[0].rows();
     auto done = to_[0].append(rows);
-    // The coarser levels get the rows that the image took, which may be some of them.
+    // The coarser levels receive the rows that the image accepted, which may be some of them.
     tensor_view taken = rows;
     if (!taken.extents.empty()) taken.extents[0] = to_[0].rows() - before;
     if (done.ok() || to_[0].rows() != before) feed(1, taken, false);
@@ -209,7 +209,8 @@ class level_appender_state {
   }
 
   // Computes rows of `level`, and of those after it, from rows of the one before. Rows that a level refuses wait until
-  // the next call: `append` must not fail after the image took its rows, because the caller would append them again.
+  // the next call: `append` must not fail after the image accepted its rows, because the caller would append them
+  // again.
   void feed(std::size_t level, const tensor_view& rows, bool is_end) {
     if (level == levels_.size()) return;
     const bool by_rows = is_by_rows();
@@ -348,14 +349,15 @@ result<level_appender> level_appender::make(const group& in, std::vector<std::pa
     extents wanted = level_shape(image.shape(), static_cast<unsigned>(i));
     wanted[0] = levels[i].second.shape()[0];
     if (!(levels[i].second.shape() == wanted) || !(levels[i].second.type() == image.type()))
-      return error(errc::invalid_argument,
-                   fmt::format("level {} has shape {} and dtype {}, wanted are {} and {}", i,
-                               to_string(levels[i].second.shape()), levels[i].second.type().name(), to_string(wanted),
-                               image.type().name()));
+      return error(
+          errc::invalid_argument,
+          fmt::format("level {} has shape {} and dtype {}, expected {} and {}", i, to_string(levels[i].second.shape()),
+                      levels[i].second.type().name(), to_string(wanted), image.type().name()));
     if (levels[i].second.shape()[0] != 0)
-      return error(errc::invalid_argument, fmt::format("level '{}' has rows already: its coarser levels cannot be made "
-                                                       "of new rows alone",
-                                                       levels[i].first));
+      return error(errc::invalid_argument,
+                   fmt::format("level '{}' already has rows: its coarser levels cannot be computed "
+                               "from new rows alone",
+                               levels[i].first));
   }
   auto state = std::make_unique<level_appender_state>(in, std::move(levels), options);
   PENSTOCK_TRY(state->begin());

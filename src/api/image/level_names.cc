@@ -14,7 +14,7 @@ namespace {
 constexpr const char* kConventionId = "d35379db-88df-4056-af3a-620245f8e347";
 
 error wrong(std::string_view what) {
-  return {errc::corrupt_data, fmt::format("attributes: the levels are not as their convention says: {}", what)};
+  return {errc::corrupt_data, fmt::format("attributes: the levels do not follow their convention: {}", what)};
 }
 
 result<std::vector<double>> numbers_of(const json& list) {

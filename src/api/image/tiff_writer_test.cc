@@ -67,7 +67,7 @@ std::vector<std::uint16_t> read(const std::shared_ptr<store>& from, std::uint64_
   return out;
 }
 
-TEST(TiffWriter, RowsFromSeveralThreadsMakeTheFileThatOneMakes) {
+TEST(TiffWriter, SeveralThreadsWriteTheSameFileAsOne) {
   auto values = numbers();
   std::array<std::vector<std::vector<std::uint16_t>>, 2> found;
   for (const bool together : {false, true}) {
@@ -96,7 +96,7 @@ TEST(TiffWriter, RowsFromSeveralThreadsMakeTheFileThatOneMakes) {
   EXPECT_EQ(found[0][0], values);
 }
 
-TEST(TiffWriter, OverviewsOfAPaletteAreOfTheNearestPixels) {
+TEST(TiffWriter, OverviewsOfAPaletteUseTheNearestPixels) {
   tiff_create_options options = usual();
   options.bands = 1;
   options.photometric = 3;

@@ -106,7 +106,7 @@ result<> unpacked_state::set_bands() {
 result<> unpacked_state::check(const extents& shape, const tensor_view& out) const {
   if (out.space != memory_space::host) return error(errc::unsupported, "unpacked reads go to host memory only");
   if (!(out.type == type) || !(out.extents == shape))
-    return bad_unpacking(fmt::format("out is {} of shape {}, the selection gives {} of shape {}", out.type.name(),
+    return bad_unpacking(fmt::format("out is {} of shape {}, the selection returns {} of shape {}", out.type.name(),
                                      to_string(out.extents), type.name(), to_string(shape)));
   return {};
 }
@@ -251,7 +251,7 @@ result<> unpacked_image::read(const selection& which, const tensor_view& out, co
     return name_array(std::move(checked).error(), of);
   if (!state_->alike || !state_->by_mask.masks().empty())
     return name_array(error(errc::unsupported,
-                            "lists, points and masks of elements are unpacked of images without a "
+                            "lists, points and masks of elements can only be unpacked in images without a "
                             "mask whose bands are alike"),
                       of);
   if (is_empty(resolved.shape)) return {};

@@ -52,7 +52,7 @@ result<> check_image(const window_image& of) {
   const auto& names = image.dimension_names();
   const bool is_named = names.size() >= 2 && names[names.size() - 2] == "y" && names[names.size() - 1] == "x";
   if (image.format() == "tiff" && !is_named)
-    return error(errc::unsupported, "windows are read of (band, y, x): open the file without layout='native'");
+    return error(errc::unsupported, "windows need (band, y, x): open the file without layout='native'");
   const auto* const unpacked = std::get_if<unpacked_image>(&of);
   if (unpacked == nullptr) return {};
   std::uint64_t planes = 1;
@@ -84,10 +84,10 @@ result<> check_within(const array& image, const georeference& of, const window_p
   const std::string bounds = text_of_bounds(*options.bounds);
   if (!overlaps && !options.boundless)
     return bad_window(
-        fmt::format("the bounds {} lie outside {}. Are they of another CRS? boundless=True reads them as "
+        fmt::format("the bounds {} are outside {}. Are they of another CRS? boundless=True reads them as "
                     "fill_value",
                     bounds, where));
-  return bad_window(fmt::format("the bounds {} leave {}. It has no nodata value: give fill_value=", bounds, where));
+  return bad_window(fmt::format("the bounds {} exceed {}. It has no nodata value: give fill_value=", bounds, where));
 }
 
 result<pixel_window> find_window(const array& image, const georeference& of, const window_options& options) {
@@ -97,7 +97,7 @@ result<pixel_window> find_window(const array& image, const georeference& of, con
   if (!transform) {
     PENSTOCK_ASSIGN(transform, of.transform());
   }
-  if (!transform) return bad_window("the array does not know where it lies: it has no transform");
+  if (!transform) return bad_window("the array has no position: it has no transform");
   return window_of(*transform, *options.bounds);
 }
 
@@ -221,7 +221,7 @@ result<> plan_window(const window_image& from, const window_options& options, wi
   if (options.size) {
     size = *options.size;
     if (size[0] < 1 || size[1] < 1)
-      return bad_window(fmt::format("shape is (rows, columns) of 1 or more, it is ({}, {})", size[0], size[1]));
+      return bad_window(fmt::format("shape must be (rows, columns) of at least 1, got ({}, {})", size[0], size[1]));
   } else {
     PENSTOCK_ASSIGN(size, size_of_window(plan.window));
   }
@@ -255,8 +255,9 @@ result<pixel_window> window_of(const affine_transform& transform, const ground_b
   if (b != 0 || d != 0)
     return error(errc::unsupported, "the image is rotated: bounds are not a rectangle of its pixels");
   if (a == 0 || e == 0 || !std::isfinite(a) || !std::isfinite(e) || !std::isfinite(c) || !std::isfinite(f))
-    return bad_window(fmt::format("the array's transform ({}, {}, {}, {}, {}, {}) gives its pixels no place and size",
-                                  a, b, c, d, e, f));
+    return bad_window(
+        fmt::format("the array's transform ({}, {}, {}, {}, {}, {}) does not give its pixels a position and a size", a,
+                    b, c, d, e, f));
   const auto [left, right] = std::minmax({(bounds.left - c) / a, (bounds.right - c) / a});
   const auto [top, bottom] = std::minmax({(bounds.bottom - f) / e, (bounds.top - f) / e});
   const double first_column = left, last_column = right, first_row = top, last_row = bottom;
@@ -265,7 +266,7 @@ result<pixel_window> window_of(const affine_transform& transform, const ground_b
   const bool is_area = bounds.left != bounds.right && bounds.bottom != bounds.top && std::isfinite(first_column) &&
                        std::isfinite(last_column) && std::isfinite(first_row) && std::isfinite(last_row);
   if (!in_order || !is_area)
-    return bad_window(fmt::format("bounds are (left, bottom, right, top), they are {}", text_of_bounds(bounds)));
+    return bad_window(fmt::format("bounds must be (left, bottom, right, top), got {}", text_of_bounds(bounds)));
   return pixel_window{first_row, first_column, last_row - first_row, last_column - first_column};
 }
 

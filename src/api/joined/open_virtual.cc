@@ -208,7 +208,7 @@ class virtual_group {
       error refused = refuse(fmt::format("the attribute '{}'", attribute), value_text(a), value_text(b));
       if (attribute == kUnits && units_of(each) && units_of(first))
         refused.note(
-            fmt::format("only the coordinate '{}' is converted to the units of the first file: leave '{}' out, or "
+            fmt::format("only the coordinate '{}' is converted to the units of the first file: omit '{}', or "
                         "open the files with xarray.open_mfdataset",
                         how_.concat, name));
       return refused;
@@ -386,7 +386,7 @@ class virtual_group {
             return other(fmt::format("the coordinate '{}' is not in order: {} and then {} {}{}", how_.concat,
                                      static_cast<double>(*before), static_cast<double>(now), where,
                                      how_.order == virtual_order::given
-                                         ? ": sort=\"values\" puts files in order, sort=False takes them as they are"
+                                         ? ": sort=\"values\" puts files in order, sort=False accepts them unchanged"
                                          : ""));
           }
           if (step != 0) direction = step;
@@ -448,7 +448,7 @@ class virtual_group {
       const virtual_variable* const each = file.find(name);
       if (&file == first_) first = parts.size();
       if (each == nullptr)
-        return error(errc::unsupported, fmt::format("'{}' has no such variable, and the others are not stored alike: "
+        return error(errc::unsupported, fmt::format("'{}' has no such variable, and the others are stored differently: "
                                                     "rows of the fill value need arrays of one kind",
                                                     file.name));
       PENSTOCK_ASSIGN(array opened, open_virtual_variable(restored(*each), how_.context));

@@ -83,7 +83,7 @@ TEST_F(SavedJoin, ArraysThatAPathDoesNotOpenAreRefused) {
   EXPECT_EQ(saved({}, 0).error().code(), errc::invalid_argument);
 }
 
-TEST_F(SavedJoin, ArraysThatChangedOrAreGoneAreConflicts) {
+TEST_F(SavedJoin, ChangedOrRemovedArraysAreConflicts) {
   const std::vector<array> parts = {made("a.zarr", 5, 0), made("b.zarr", 4, 100)};
   std::filesystem::remove_all(folder_ / "run/b.zarr");
   EXPECT_EQ(saved(parts, 0).error().code(), errc::conflict);

@@ -34,8 +34,7 @@ result<std::vector<batch_part>> parts_of(std::vector<array_crop> crops, bool may
     while (which < out.size() && !(out[which].type == type)) ++which;
     if (which == out.size()) {
       if (which > 0 && !may_differ)
-        return error(errc::invalid_argument, fmt::format("the arrays are of {} and {}: say which dtype "
-                                                         "the batches have",
+        return error(errc::invalid_argument, fmt::format("the arrays are of {} and {}: set the dtype of the batches",
                                                          out[0].type.name(), type.name()))
             .note("array '" + crops[i].from.uri() + "'");
       out.push_back({type, {}, {}});

@@ -43,7 +43,7 @@ result<extents> crops_shape(std::span<const array_crop> crops) {
     const auto refuse = [&](errc code, std::string why) {
       return error(code, std::move(why)).note("array '" + state.uri + "'");
     };
-    if (each.which.indexed) return refuse(errc::unsupported, "crops take slices and integers, no lists");
+    if (each.which.indexed) return refuse(errc::unsupported, "crops support slices and integers, not lists");
     if (state.type.variable_length())
       return refuse(errc::unsupported,
                     fmt::format("items of variable length ({}) are not read as crops", state.type.name()));

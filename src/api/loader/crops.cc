@@ -57,7 +57,7 @@ result<device_tensor> read_crops_to_device(std::span<const array_crop> crops, co
   if (!options.type) {
     for (const array_crop& each : crops) {
       if (!(each.from.type() == type))
-        return error(errc::invalid_argument, fmt::format("the arrays are of {} and {}: say which dtype the crops have",
+        return error(errc::invalid_argument, fmt::format("the arrays are of {} and {}: set the dtype of the crops",
                                                          type.name(), each.from.type().name()))
             .note("array '" + each.from.uri() + "'");
     }

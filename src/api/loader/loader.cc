@@ -95,7 +95,7 @@ result<loader> loader::make(std::vector<loader_array> arrays, std::vector<loader
   if (arrays.empty()) return error(errc::invalid_argument, "a loader needs an array");
   if (options.batch == 0) return error(errc::invalid_argument, "a batch has at least one sample");
   if (options.random_samples && !options.origins.empty())
-    return error(errc::invalid_argument, "samples are random, or listed");
+    return error(errc::invalid_argument, "samples are either random or listed, not both");
   loader_state::parts made;
   for (const loader_array& each : arrays) {
     auto sample = loader_sample::make(each, axes);

@@ -81,7 +81,7 @@ void loader_state::stop() {
 
 result<> loader_state::start(const loader_position& from) {
   if (from.ranks == 0 || from.rank >= from.ranks)
-    return error(errc::invalid_argument, fmt::format("there is no rank {} of {}", from.rank, from.ranks));
+    return error(errc::invalid_argument, fmt::format("rank {} of {} does not exist", from.rank, from.ranks));
   const std::uint64_t total = batches(from.ranks);
   stop();
   const loader_options& options = what_.options;

@@ -99,7 +99,7 @@ result<> refuse_own_files(const array& from, const shard_pattern& names, std::ui
 result<std::vector<std::uint64_t>> shard_edges(std::uint64_t length, std::optional<std::uint64_t> rows,
                                                std::optional<std::uint64_t> shards) {
   if (rows.has_value() == shards.has_value())
-    return error(errc::invalid_argument, "give the rows of each shard or the number of shards, one of them");
+    return error(errc::invalid_argument, "give either the rows of each shard or the number of shards");
   if ((rows && *rows == 0) || (shards && *shards == 0))
     return error(errc::invalid_argument, "rows and shards are at least 1");
   std::vector<std::uint64_t> out{0};

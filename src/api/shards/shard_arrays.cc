@@ -93,7 +93,7 @@ result<std::uint32_t> write_zarr(const shard_files_context& with, const std::str
                                  create_options how) {
   std::error_code none;
   if (fs::is_directory(path, none) && document_in(path).empty())
-    return error(errc::conflict, fmt::format("'{}' is there and is not a Zarr array: it is not replaced", path));
+    return error(errc::conflict, fmt::format("'{}' exists and is not a Zarr array; refusing to replace it", path));
   const draft made(absolute(fmt::format("{}.{}.tmp", path, ::getpid())));
   how.path.clear();
   how.durable = with.syncs;
@@ -117,7 +117,7 @@ result<std::uint32_t> write_tiff(const shard_files_context& with, const std::str
   how.path = key_of_path(path);
   PENSTOCK_ASSIGN(const std::unique_ptr<array_writer> writer, begin_array(with.files, how));
   auto* const of_tiff = dynamic_cast<tiff_writer*>(writer.get());
-  if (values.mask && of_tiff == nullptr) return error(errc::unsupported, "masks are of TIFF shards");
+  if (values.mask && of_tiff == nullptr) return error(errc::unsupported, "only TIFF shards have masks");
   const extents origin(3, 0);
   PENSTOCK_TRY(values.mask ? of_tiff->write(0, 0, items, &*values.mask) : writer->write(origin, items));
   PENSTOCK_TRY(writer->close());

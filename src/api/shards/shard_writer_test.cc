@@ -145,7 +145,7 @@ TEST(ShardWriter, WritesFilesAndAManifest) {
   }
 }
 
-TEST(ShardWriter, TakesAnyStridesAndKeepsTheStoredDtype) {
+TEST(ShardWriter, AcceptsAnyStridesAndKeepsTheStoredDtype) {
   const temporary_folder folder;
   auto writer = shard_writer::make((folder.path() / "x_{}.npy").string());
   ASSERT_TRUE(writer.ok()) << writer.error().to_string();
@@ -421,7 +421,7 @@ TEST(SaveShards, TiffsHaveTheOptionsOfTheirRows) {
   }
 }
 
-TEST(SaveShards, AnArrayIsNotWrittenOverItsOwnFiles) {
+TEST(SaveShards, AnArrayDoesNotOverwriteItsOwnFiles) {
   const temporary_folder folder;
   const std::string pattern = (folder.path() / "q_{}.npy").string();
   save_shards_options how;

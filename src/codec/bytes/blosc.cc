@@ -167,7 +167,7 @@ class blosc_codec final : public byte_codec {
                                                   header.compressor_format())};
     }
     if (made < 0 || static_cast<std::uint32_t>(made) != header.decoded_bytes) {
-      return corrupt("blosc frame is damaged (c-blosc says {}, {} bytes were expected)", made, header.decoded_bytes);
+      return corrupt("blosc frame is damaged (c-blosc returned {}, expected {} bytes)", made, header.decoded_bytes);
     }
     return std::span<const std::byte>(out.data(), header.decoded_bytes);
   }
@@ -183,8 +183,8 @@ class blosc_codec final : public byte_codec {
     const int made = blosc_compress_ctx(level_, shuffle_, item_bytes_, decoded.size(), decoded.data(), out.data(), room,
                                         compressor_.c_str(), block_bytes_, 1);
     if (made <= 0) {
-      return error{errc::internal,
-                   fmt::format("blosc cannot encode {} bytes into {} (c-blosc says {})", decoded.size(), room, made)};
+      return error{errc::internal, fmt::format("blosc cannot encode {} bytes into {} (c-blosc returned {})",
+                                               decoded.size(), room, made)};
     }
     return static_cast<std::uint64_t>(made);
   }

@@ -18,7 +18,7 @@ void* take_memory(void* memory, int items, int bytes) {
 }
 
 error damaged(std::uint64_t at, int code) {
-  return {errc::corrupt_data, fmt::format("bz2 stream is damaged before byte {} (libbz2 says {})", at, code)};
+  return {errc::corrupt_data, fmt::format("bz2 stream is damaged before byte {} (libbz2 returned {})", at, code)};
 }
 
 // A decoder of one stream; the library's memory is in the worker's scratch.

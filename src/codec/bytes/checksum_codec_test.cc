@@ -90,7 +90,7 @@ TEST(Checksum, KeepsTheSizeFixed) {
   }
 }
 
-TEST(Checksum, RefusesSettingsThatItDoesNotHave) {
+TEST(Checksum, RefusesUnknownSettings) {
   for (const char* codecs : {R"(["bytes",{"name":"numcodecs.crc32","configuration":{"location":"middle"}}])",
                              R"(["bytes",{"name":"crc32c","configuration":{"location":"start"}}])",
                              R"(["bytes",{"name":"numcodecs.fletcher32","configuration":{"location":"end"}}])",

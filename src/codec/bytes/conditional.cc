@@ -118,7 +118,8 @@ result<compiled_codec> make_conditional_codec(const codec_config& config, const 
   const auto least = static_cast<std::int64_t>((codecs.size() + 7) / 8 * 8);
   PENSTOCK_ASSIGN(const std::int64_t bits, members.integer("header_bits", least, kMostHeaderBits, least));
   if (bits % 8 != 0) {
-    return error{errc::corrupt_data, fmt::format("codec 'conditional': 'header_bits' is {}, no multiple of 8", bits)};
+    return error{errc::corrupt_data,
+                 fmt::format("codec 'conditional': 'header_bits' is {}, which is not a multiple of 8", bits)};
   }
   std::vector<choice> choices;
   stage_type at = stage_type::bytes_of(input.type, input.bytes(), true);

@@ -93,7 +93,7 @@ TEST(Conditional, RefusesDamagedChunks) {
 
 TEST(Conditional, RefusesOtherSettings) {
   EXPECT_EQ(refused(conditional(kGzip, R"(,"header_bits":12)")),
-            "codec 'conditional': 'header_bits' is 12, no multiple of 8");
+            "codec 'conditional': 'header_bits' is 12, which is not a multiple of 8");
   EXPECT_NE(refused(conditional(std::string(kGzip) + "," + kCrc, R"(,"header_bits":0)")), "");
   EXPECT_EQ(refused(conditional(conditional(kGzip))), "a 'conditional' codec within another");
   EXPECT_NE(refused(conditional(R"("bytes")")), "");

@@ -10,7 +10,7 @@ result<compiled_codec> make_jenkins_lookup3_codec(const codec_config& config, co
   PENSTOCK_ASSIGN(const std::int64_t seed, members.integer("initval", 0, 0xffffffff, 0));
   if (members.has("prefix")) {
     // numcodecs' setting is bytes, which JSON cannot hold.
-    return error{errc::unsupported, "codec 'jenkins_lookup3' is read without a prefix only"};
+    return error{errc::unsupported, "codec 'jenkins_lookup3' is supported without a prefix only"};
   }
   return make_checksum_codec("jenkins_lookup3", lookup3, checksum_place::end, input, static_cast<std::uint32_t>(seed));
 }

@@ -53,7 +53,7 @@ class lz4_codec final : public byte_codec {
                             reinterpret_cast<char*>(out.data()), static_cast<int>(block), static_cast<int>(bytes));
     if (made < 0) return damaged("the library stops at byte", static_cast<std::uint64_t>(-(std::int64_t{made} + 1)));
     if (static_cast<std::uint32_t>(made) != bytes) {
-      return error{errc::corrupt_data, fmt::format("lz4 block decodes to {} bytes, it says {}", made, bytes)};
+      return error{errc::corrupt_data, fmt::format("lz4 block decodes to {} bytes, its header has {}", made, bytes)};
     }
     return std::span<const std::byte>(out.data(), bytes);
   }

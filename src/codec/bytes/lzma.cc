@@ -186,7 +186,7 @@ class lzma_codec final : public byte_codec {
       case LZMA_BUF_ERROR:
         return error{errc::corrupt_data, fmt::format("lzma stream ends early, after {} bytes", encoded.size())};
       default:
-        return error{errc::corrupt_data, fmt::format("lzma stream is damaged before byte {} (liblzma says {})",
+        return error{errc::corrupt_data, fmt::format("lzma stream is damaged before byte {} (liblzma returned {})",
                                                      encoded.size() - run.stream.avail_in, static_cast<int>(code))};
     }
     if (run.stream.avail_in > 0) {
@@ -219,11 +219,11 @@ class lzma_codec final : public byte_codec {
     if (code == LZMA_OK) code = run.finish();
     if (code == LZMA_MEM_ERROR) return error{errc::resource_exhausted, "the system has no memory for an lzma encoder"};
     if (code == LZMA_OPTIONS_ERROR) {
-      return error{errc::unsupported, "liblzma does not take this combination of lzma's settings"};
+      return error{errc::unsupported, "liblzma does not accept this combination of lzma's settings"};
     }
     if (code != LZMA_STREAM_END) {
-      return error{errc::internal, fmt::format("lzma cannot encode {} bytes into {} (liblzma says {})", decoded.size(),
-                                               out.size(), static_cast<int>(code))};
+      return error{errc::internal, fmt::format("lzma cannot encode {} bytes into {} (liblzma returned {})",
+                                               decoded.size(), out.size(), static_cast<int>(code))};
     }
     return out.size() - run.stream.avail_out;
   }
