@@ -59,7 +59,7 @@ int run_verb(int argc, const char* const* argv, const opener& others, bool with_
   if (verb == "demo" || verb == "convert" || verb == "doctor" || (verb == "bench" && with_bench) ||
       ((verb == "read" || verb == "head") && makes_picture(std::span(argv, argv + argc)))) {
     // Within Python these verbs were handled before: Python must not start itself repeatedly.
-    if (others) return speak.refuse(fmt::format("'penstock {}' does not take these arguments", verb));
+    if (others) return speak.refuse(fmt::format("'penstock {}' does not support these arguments", verb));
     return run_in_python(speak, argc, argv);
   }
 

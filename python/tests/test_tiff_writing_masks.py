@@ -230,9 +230,9 @@ def test_jpeg_with_a_mask_is_a_cog(tmp_path):
 
 def test_values_that_jpeg_cannot_store_are_refused(tmp_path):
     for values, options, words in [
-        (np.zeros((1, 16, 16), "u2"), {}, "JPEG takes uint8"),
+        (np.zeros((1, 16, 16), "u2"), {}, "JPEG supports uint8"),
         (np.zeros((5, 16, 16), "u1"), {}, "at most 4 bands"),
-        (np.zeros((1, 16, 16), "u1"), {"bits": 4}, "JPEG takes uint8"),
+        (np.zeros((1, 16, 16), "u1"), {"bits": 4}, "JPEG supports uint8"),
         (np.zeros((1, 16, 16), "u1"), {"level": 101}, "1 to 100"),
         (np.zeros((1, 16, 16), "u1"), {"predictor": 2}, "predictor"),
         (np.zeros((3, 16, 16), "u1"), {"photometric": "minisblack"}, "must be RGB"),

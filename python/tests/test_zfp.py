@@ -189,7 +189,7 @@ def test_invalid_zfp_settings_are_refused(settings):
 
 @pytest.mark.parametrize("dtype", ["bool", "complex64", "S4"])
 def test_types_that_zfp_does_not_support_are_refused(dtype):
-    with pytest.raises(ps.UnsupportedError, match="codec 'zfp' does not take"):
+    with pytest.raises(ps.UnsupportedError, match="codec 'zfp' does not support"):
         testing.describe(zfp_codec("reversible", {}), dtype, (4,))
 
 

@@ -78,7 +78,7 @@ TEST(CodecChain, RefusesCodecsByName) {
                  errc::unsupported, "'numcodecs.pcodec'");
   expect_refused(R"(["jpegxl"])", errc::unsupported, "'jpegxl'");
   expect_refused(R"(["sharding_indexed"])", errc::unsupported, "'sharding_indexed'");
-  expect_refused(R"(["vlen-utf8"])", errc::unsupported, "codec 'vlen-utf8' does not take int32");
+  expect_refused(R"(["vlen-utf8"])", errc::unsupported, "codec 'vlen-utf8' does not support int32");
 }
 
 TEST(CodecChain, RefusesAWrongOrderOfCodecs) {

@@ -13,7 +13,7 @@
 
 namespace penstock::inline v0 {
 
-/// A codec of a format that is only read.
+/// A codec that can only decode.
 class decode_only_codec : public byte_codec {
  public:
   /// \param name  Must outlive the codec.

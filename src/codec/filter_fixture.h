@@ -53,7 +53,7 @@ inline constexpr filter_row kFilterRows[] = {
     {"uint64", "numcodecs.astype", R"({"encode_dtype":">f4","decode_dtype":"<u8"})", {false, 0, 167, 100'000}},
     {"float64", "numcodecs.astype", R"({"encode_dtype":"<u8","decode_dtype":"<f8"})", {false, 0, 9, 1'000'000}},
     {"float32", "bitround", R"({"keepbits":5})", {false, -50, 0.1, 1000, 0, 1.0 / 64}},
-    // Integers are rounded as if they had no sign: larger ones would leave the positive numbers.
+    // Integers are rounded as if they were unsigned: larger ones would exceed the positive numbers.
     {"int8", "bitround", R"({"keepbits":3})", {false, 0, 1, 112, 0, 1.0 / 8}},
     {"bool", "numcodecs.packbits", R"({})", {false, 0, 1, 2}},
     {"uint16", "packbits", R"({"padding_encoding":"first_byte","first_bit":0,"last_bit":15})", kLossless},
@@ -108,7 +108,7 @@ inline result<codec_chain> compile_filter(const filter_row& row, std::uint64_t l
   return codec_chain::compile(codecs, type, {length}, options);
 }
 
-/// A codec on bytes that is only read; with `writes`, one of HDF5's that is written too.
+/// A bytes-to-bytes codec that can only decode; with `writes`, a codec of HDF5 that can also encode.
 struct read_only_row {
   std::string_view name, settings;
   bool writes = false;

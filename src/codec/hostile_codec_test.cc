@@ -108,7 +108,7 @@ TEST(HostileCodec, RefusesZstdFramesOfTheWrongSize) {
             "chunk decoded to 0 bytes, its shape needs 700");
 }
 
-TEST(HostileCodec, TakesNoMemoryForAZstdFramesSizes) {
+TEST(HostileCodec, AllocatesNothingForAZstdFramesSizes) {
   ledger accounts(1 << 20, 0);
   worker_scratch scratch(&accounts);
   bytes out(5);
@@ -186,7 +186,7 @@ class HostileBlosc : public testing::Test {
   bytes frame_;
 };
 
-TEST_F(HostileBlosc, HeadersAreRefusedByWhatIsWrong) {
+TEST_F(HostileBlosc, HeadersAreRefusedWithTheReason) {
   const std::string length = std::to_string(frame_.size());
   EXPECT_EQ(with(0, 5, 1), "blosc frame has format version 5, only 2 can be read");
   EXPECT_EQ(with(3, 0, 1), "blosc frame has items of 0 bytes");

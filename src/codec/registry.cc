@@ -102,7 +102,7 @@ result<compiled_codec> make_known(const entry& known, const codec_config& config
   if (!options.stored_order_filters) {
     if (known.where == place::bytes && input.is_array) {
       return error{errc::corrupt_data,
-                   fmt::format("codec '{}' works on bytes, no array-to-bytes codec stands before it", config.name)};
+                   fmt::format("codec '{}' works on bytes, no array-to-bytes codec precedes it", config.name)};
     }
     if (known.where != place::bytes && !input.is_array) {
       return error{errc::corrupt_data,
@@ -110,7 +110,7 @@ result<compiled_codec> make_known(const entry& known, const codec_config& config
     }
   }
   if (input.is_array && input.type.variable_length() && !known.takes_items) {
-    return error{errc::unsupported, fmt::format("codec '{}' does not take elements of variable length ({})",
+    return error{errc::unsupported, fmt::format("codec '{}' does not support elements of variable length ({})",
                                                 config.name, input.type.name())};
   }
   return known.make(config, input);

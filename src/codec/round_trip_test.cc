@@ -211,7 +211,7 @@ TEST(RoundTrip, HoldsForEveryRank) {
   }
 }
 
-TEST(RoundTrip, DecodesIntoATargetThatIsLaidOutAsTheCellIsStored) {
+TEST(RoundTrip, DecodesIntoATargetWithTheStoredLayout) {
   worker_scratch scratch;
   const shape extent = {5, 3, 7};
   const std::vector<std::size_t> order = {2, 0, 1};

@@ -68,7 +68,7 @@ struct array_facts : array_description {
   std::shared_ptr<const saved_references> saved;       ///< for other processes to open it; null: no manifest
   std::shared_ptr<const referenced_array> references;  ///< content of a manifest; null: not an array of references
   std::shared_ptr<const array_parts> parts;            ///< null: the chunks of the layout are those of the storage
-  std::shared_ptr<const closed_parts> closed;          ///< what reads open; null: all that it is made of is open
+  std::shared_ptr<const closed_parts> closed;          ///< what reads open; null: all parts are open
 };
 
 /// The identity of an array in the caches.

@@ -40,7 +40,7 @@ class cell_cache {
   /// Null if the cell is not cached. A cell whose version differs from `expected`, if that is known, is dropped.
   std::shared_ptr<const kept_cell> find(std::uint64_t uid, cell_id cell, const version& expected);
 
-  /// A part of a cell that is not cached is requested: whether to cache it now.
+  /// Called if a part of a cell that is not cached is requested. Returns whether to cache the cell now.
   bool is_worth_keeping(std::uint64_t uid, cell_id cell, std::uint64_t decoded_bytes) noexcept;
   /// A cell to decode into, `decoded_bytes` long; null if its memory cannot be allocated, or it would not be cached.
   std::shared_ptr<kept_cell> make_room(std::uint64_t decoded_bytes);

@@ -48,13 +48,13 @@ TEST_F(CellCache, CachesFromTheFirstPartWhileManyCellsAreReadAgain) {
   for (int i = 0; i < 30; ++i) first_of_four();
   EXPECT_TRUE(first_of_four());
   for (int i = 0; i < 60; ++i) cells.is_worth_keeping(1, ++cell, kCell);
-  EXPECT_FALSE(cells.is_worth_keeping(1, ++cell, kCell)) << "sixty were wanted once";
+  EXPECT_FALSE(cells.is_worth_keeping(1, ++cell, kCell)) << "sixty were requested once";
   keep(1, 1);
   for (int i = 0; i < 30; ++i) EXPECT_TRUE(has(1, 1));
-  EXPECT_TRUE(cells.is_worth_keeping(1, ++cell, kCell)) << "what is found counts too";
+  EXPECT_TRUE(cells.is_worth_keeping(1, ++cell, kCell)) << "found cells also count";
 }
 
-TEST_F(CellCache, APassOverMoreThanItHoldsKeepsNothing) {
+TEST_F(CellCache, APassOverMoreThanItsSizeCachesNothing) {
   for (int pass = 0; pass < 3; ++pass)
     for (cell_id cell = 0; cell < 100; ++cell) EXPECT_FALSE(cells.is_worth_keeping(1, cell, kCell)) << cell;
 }

@@ -33,7 +33,7 @@ result<> take_count(const char* name, unsigned& to) {
   unsigned count = 0;
   const auto [end, failed] = std::from_chars(value.data(), value.data() + value.size(), count);
   if (failed != std::errc() || end != value.data() + value.size() || count == 0)
-    return error(errc::invalid_argument, fmt::format("{}: a whole number from 1 on, not '{}'", name, value));
+    return error(errc::invalid_argument, fmt::format("{} must be a whole number of at least 1, got '{}'", name, value));
   to = count;
   return {};
 }

@@ -37,7 +37,7 @@ TEST(IndexCache, DropsOnlyTheGivenEntriesOfOneArray) {
 }
 
 // Entries that newer ones evict are no longer entries of their array.
-TEST(IndexCache, DropsTheEntriesOfAnArrayThatEvictionLeft) {
+TEST(IndexCache, DropsTheRemainingEntriesOfAnArray) {
   ledger accounts{1 << 20, 0};
   index_cache indexes(accounts, 1000);
   for (std::uint64_t node = 0; node < 100; ++node) {

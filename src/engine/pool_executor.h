@@ -9,7 +9,7 @@ namespace penstock::inline v0 {
 /// Threads that are started when first needed and shared by all work of a context.
 ///
 /// At most `max_threads` threads run jobs that compute. Jobs that wait for storage (`job::waits`) have a thread for
-/// each of their workers; later jobs use these threads again.
+/// each of their workers; later jobs reuse these threads.
 ///
 /// The caller of `run` is worker 0 in addition to the pool, so one worker means no thread at all. A pool thread whose
 /// job is idle takes another job; the idle job's waker requests a thread again. While jobs wait for threads, all take

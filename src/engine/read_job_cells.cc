@@ -137,7 +137,7 @@ result<> read_job::find_in_object(const piece& of, const fetch_op& op, unsigned 
     missing.clear();
     PENSTOCK_TRY(layout.locate(mine.cells, known, mine.extents, missing));
     if (missing.empty()) break;
-    if (round == kMaxIndexRounds) return error(errc::internal, "the layout keeps asking for indexes");
+    if (round == kMaxIndexRounds) return error(errc::internal, "the layout requests indexes without end");
     for (const index_request& each : missing) {
       PENSTOCK_ASSIGN(const byte_extent where, within(each.range, each.max_bytes));
       read_done index;

@@ -44,7 +44,7 @@ struct read_worker final : completion_sink, read_buffer {
   void complete(std::uint64_t, result<read_done> done) override { arrived.emplace(std::move(done)); }
   result<std::span<std::byte>> reserve(std::uint64_t bytes) override { return encoded.reserve(bytes); }
   result<read_done> take() {
-    if (!arrived) return error(errc::internal, "the store says that it completes inside read, and did not");
+    if (!arrived) return error(errc::internal, "the store did not complete inside read, contrary to its traits");
     return std::move(*arrived);
   }
 

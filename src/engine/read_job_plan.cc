@@ -69,7 +69,7 @@ void read_job::run_planner(guard& lock) {
       break;
     case planner::outcome::needs_indexes: {
       if (++rounds_ > kMaxIndexRounds) {
-        fail(error(errc::internal, fmt::format("the layout asked for an index {} times", rounds_)));
+        fail(error(errc::internal, fmt::format("the layout requested an index {} times", rounds_)));
         return;
       }
       const source& from = sources_[missing_source_];

@@ -41,8 +41,8 @@ class edge_watch;
 /// and all of them before the job ends.
 ///
 /// An object that reaches beyond the array's edge may hold elements that other writers appended since the array was
-/// opened. With `edges` those are kept: the object is merged and put on condition, as one that is written in part. If
-/// there are no such appends, only the old version is requested, not the bytes.
+/// opened. With `edges` those are kept: the object is merged and put on condition, like an object that is written in
+/// part. If there are no such appends, only the old version is requested, not the bytes.
 ///
 /// With a `fence`, each put and erase takes effect only while the writer has its right. If the store checks guards, it
 /// does that atomically with the write. Otherwise every object is put, fill value or not, on condition that it is

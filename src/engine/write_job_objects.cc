@@ -181,7 +181,7 @@ result<> write_job::locate(open_object& of, const part* old) {
     PENSTOCK_TRY(layout.locate(of.touched.cells, lookup, of.located, missing));
     if (missing.empty()) break;
     if (old == nullptr || round == kMaxIndexRounds)
-      return error(errc::internal, "the layout asks for an index in circles");
+      return error(errc::internal, "the layout requests an index repeatedly");
     for (const index_request& each : missing) {
       PENSTOCK_ASSIGN(index_ptr parsed, layout.parse(each, slice_of(*old, each.range), old->size()));
       of.indexes.insert(0, each.key).block = std::move(parsed);

@@ -50,7 +50,7 @@ std::shared_ptr<queued_write> push(write_queue& to, std::uint64_t bytes, std::fu
   return to.push(bytes, [work = std::move(work)](const queued_write::report_fn&) { return work(); });
 }
 
-TEST(WriteQueue, WritesInOrderAndEndsItsThreadMeanwhile) {
+TEST(WriteQueue, WritesInOrderAndEndsItsIdleThread) {
   write_queue queue(100);
   std::vector<int> order;
   for (int round = 0; round < 50; ++round) {
@@ -131,7 +131,7 @@ TEST(WriteQueue, EachErrorIsReportedOnce) {
   EXPECT_TRUE(queue.flush().ok());
 }
 
-TEST(WriteQueue, ACancelledWriteIsNotBegun) {
+TEST(WriteQueue, ACancelledWriteIsNotStarted) {
   write_queue queue(100);
   gate closed;
   std::atomic<bool> begun{false};

@@ -17,7 +17,7 @@ constexpr std::uint32_t kFillGroup = 64;
 /// At most one byte in eight of a coalesced read may be unneeded.
 constexpr std::uint64_t kMaxWasteFraction = 8;
 /// An object that this many adjacent requests would fetch is requested as a whole, if that saves the round trip for its
-/// index. A longer one would lose more by using a single stream.
+/// index. For longer objects, a single stream would be slower than several.
 constexpr std::uint64_t kMaxStreamedRequests = 4;
 
 class source_lookup final : public index_lookup {

@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
 
 result<> check(std::span<const sample_axis> axes) {
-  if (axes.empty()) return error(errc::invalid_argument, "samples need an axis to lie along");
+  if (axes.empty()) return error(errc::invalid_argument, "samples need an axis");
   for (std::size_t a = 0; a < axes.size(); ++a) {
     const sample_axis& of = axes[a];
     if (of.crop == 0 || of.stride == 0 || of.block == 0)

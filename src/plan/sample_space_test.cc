@@ -137,7 +137,7 @@ std::vector<std::uint64_t> sorted(std::vector<std::uint64_t> of) {
   return of;
 }
 
-TEST(EpochOrder, HasEverySampleOnceWhateverTheOptions) {
+TEST(EpochOrder, HasEverySampleOnceForAnyOptions) {
   seeded_numbers draw(2);
   for (int round = 0; round < 300; ++round) {
     const auto of = sample_space::grid({axis_of(1 + draw.below(200), 1, 1, 1 + draw.below(20))});

@@ -67,7 +67,7 @@ def make(
         raise
     except Exception as error:  # third-party codecs can raise any exception
         given = "bytes" if dtype is None else f"elements of {dtype}"
-        message = f"codec '{name}' does not take this configuration for {given}: {type(error).__name__}: {error}"
+        message = f"codec '{name}' does not support this configuration for {given}: {type(error).__name__}: {error}"
         raise CorruptDataError(message) from error
 
 

@@ -36,7 +36,7 @@ def make_stage(settings: dict[str, Any], dtype: np.dtype[Any] | None, shape: tup
     except ImportError:
         return None
     if dtype is None or shape is None or len(shape) > 4 or _Items.named(dtype) is None:
-        raise UnsupportedError(f"codec 'zfp' does not take {dtype} of {counted(len(shape or ()), 'dimension')}")
+        raise UnsupportedError(f"codec 'zfp' does not support {dtype} of {counted(len(shape or ()), 'dimension')}")
     mode = settings.get("mode")
     if mode not in _LIMITS:
         return None

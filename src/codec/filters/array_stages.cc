@@ -220,7 +220,7 @@ result<compiled_codec> make_bytes_codec(const codec_config& config, const stage_
                                         const codec_chain_options& options, std::string& description) {
   if (input.type.variable_length()) {
     return error{errc::unsupported,
-                 fmt::format("codec 'bytes' does not take elements of variable length ({})", input.type.name())};
+                 fmt::format("codec 'bytes' does not support elements of variable length ({})", input.type.name())};
   }
   PENSTOCK_ASSIGN(byte_order order, read_byte_order(config, input.type, options.stored_order_filters));
   description = order.description;

@@ -22,8 +22,9 @@ Word round_bits(Word word, unsigned dropped) noexcept {
   return static_cast<Word>((word + ((word >> dropped) & 1) + half) & kept);
 }
 
-// Integers keep bits from their highest one on; bits that would leave the word are not rounded up. The bits of signed
-// integers count as those of unsigned ones, as in zarrs: 121 with three bits is 128, which int8 shows as -128.
+// Integers keep bits from their highest one on; a value whose rounding would exceed the word is not rounded up. The
+// bits of signed integers count as those of unsigned ones, as in zarrs: 121 with three bits is 128, which int8 shows as
+// -128.
 template <class Word>
 Word round_integer(Word word, unsigned kept_bits) noexcept {
   const auto used = static_cast<unsigned>(std::bit_width(word));

@@ -203,8 +203,8 @@ class cast_value_codec final : public number_codec {
                         good = cast(source, target, count, rules) && good;
                       });
     if (good) return {};
-    return error{code, fmt::format("{} does not hold every value of {} that is to be cast", to_string(to.kind),
-                                   to_string(from.kind))};
+    return error{code,
+                 fmt::format("{} cannot hold every value of {} to be cast", to_string(to.kind), to_string(from.kind))};
   }
 
   cast_rules encode_, decode_;
@@ -242,8 +242,8 @@ class small_cast_codec final : public item_codec {
         const std::byte* const item = in.data() + i * from;
         const auto made = from == 1 ? known_[static_cast<std::uint8_t>(*item)] : cast(from_.load_bits(item));
         if (!made) {
-          return error{code, fmt::format("{} does not hold every value of {} that is to be cast", to_.type().name(),
-                                         from_.type().name())};
+          return error{
+              code, fmt::format("{} cannot hold every value of {} to be cast", to_.type().name(), from_.type().name())};
         }
         to_.store_bits(out + i * to, *made);
       }

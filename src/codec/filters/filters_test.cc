@@ -103,7 +103,7 @@ TEST(Packbits, RefusesOtherSizesAndPaddings) {
   EXPECT_TRUE(decode_all(chain, hex({5, 3}), out, scratch).ok());
 }
 
-TEST(Packbits, OfNumcodecsRefusesWhatItWouldLose) {
+TEST(Packbits, NumcodecsFormRefusesLossyValues) {
   constexpr std::string_view kText = R"([{"name":"numcodecs.packbits"},"bytes"])";
   expect_stored(kText, "uint8", 3, hex({1, 0, 1}), hex({5, 0xa0}));
   expect_stored(kText, "int16", 1, bytes_of<std::int16_t>({0x101}), hex({6, 0xc0}));
@@ -123,7 +123,7 @@ TEST(Bitround, KeepsTheHighestBitsOfIntegers) {
   EXPECT_EQ(encode_all(chain, hex({0, 7, 9, 13, 100, 250, 255}), scratch), hex({0, 7, 8, 12, 96, 224, 224}));
 }
 
-TEST(Reshape, ChangesWhatTheNextTransposeSees) {
+TEST(Reshape, ChangesTheInputOfTheNextTranspose) {
   expect_stored(
       R"([{"name":"reshape","configuration":{"shape":[2,-1]}},{"name":"transpose","configuration":{"order":[1,0]}},"bytes"])",
       "uint8", 6, hex({1, 2, 3, 4, 5, 6}), hex({1, 4, 2, 5, 3, 6}));
@@ -178,7 +178,7 @@ TEST(N5Default, RefusesOtherModesShapesAndCodecs) {
   EXPECT_FALSE(compile(R"([{"name":"n5_default","configuration":{"codecs":["bytes"]}}])", "uint8", {2, 3}).ok());
 }
 
-TEST(ScaleOffset, RefusesWhatTheTypeDoesNotHold) {
+TEST(ScaleOffset, RefusesResultsThatTheTypeCannotHold) {
   worker_scratch scratch;
   const codec_chain chain =
       chain_of(R"([{"name":"scale_offset","configuration":{"offset":10,"scale":3}},"bytes"])", "uint8", 2);
@@ -195,7 +195,7 @@ TEST(ScaleOffset, RefusesWhatTheTypeDoesNotHold) {
   EXPECT_FALSE(compile(R"([{"name":"scale_offset","configuration":{"offset":300}},"bytes"])", "uint8", {2}).ok());
 }
 
-TEST(CastValue, RefusesWhatItsRulesDoNotAllow) {
+TEST(CastValue, RefusesValuesThatItsRulesDoNotAllow) {
   worker_scratch scratch;
   const codec_chain strict =
       chain_of(R"([{"name":"cast_value","configuration":{"data_type":"uint8"}},"bytes"])", "float64", 1);

@@ -128,7 +128,7 @@ result<compiled_codec> make_fixedscaleoffset_codec(const codec_config& config, c
   PENSTOCK_ASSIGN(const setting offset, setting::of(members, "offset"));
   PENSTOCK_ASSIGN(const setting scale, setting::of(members, "scale"));
   if (types.decoded_number.kind == number::boolean) {
-    return error{errc::unsupported, "codec 'fixedscaleoffset' does not take booleans"};
+    return error{errc::unsupported, "codec 'fixedscaleoffset' does not support booleans"};
   }
   auto codec = std::make_shared<fixedscaleoffset_codec>(types, offset, scale);
   return filter_stage(std::move(codec), input, types.decoded.type, types.encoded);

@@ -53,7 +53,7 @@ void pack_booleans(const std::byte* from, std::byte* to, std::size_t count) noex
   }
 }
 
-/// One bit for each byte. In types other than booleans, bytes above 1 would be decoded as 1, so they are refused.
+/// One bit for each byte. In types other than booleans, bytes above 1 are refused, because they would be decoded as 1.
 class boolean_packbits_codec final : public byte_codec {
  public:
   explicit boolean_packbits_codec(bool booleans) noexcept : booleans_(booleans) {}
@@ -74,8 +74,7 @@ class boolean_packbits_codec final : public byte_codec {
     if (encoded.empty()) return error{errc::corrupt_data, "packed bits lack the byte that counts their padding"};
     const std::uint64_t bytes = encoded.size() - 1, padding = static_cast<std::uint64_t>(encoded[0]);
     if (padding > 7 || (padding != 0 && bytes == 0)) {
-      return error{errc::corrupt_data,
-                   fmt::format("packed bits say that {} bits of {} bytes are padding", padding, bytes)};
+      return error{errc::corrupt_data, fmt::format("packed bits declare {} padding bits in {} bytes", padding, bytes)};
     }
     const std::uint64_t count = bytes * 8 - padding;
     if (count > out.size()) {
@@ -156,7 +155,7 @@ class packbits_codec final : public byte_codec {
       const auto says = static_cast<std::uint64_t>(at_start ? encoded.front() : encoded.back());
       if (says != padding()) {
         return error{errc::corrupt_data,
-                     fmt::format("packed bits say that {} bits are padding, {} are", says, padding())};
+                     fmt::format("packed bits declare {} padding bits, expected {}", says, padding())};
       }
       if (at_start) ++packed;
     }

@@ -74,7 +74,7 @@ result<compiled_codec> make_reshape_codec(const codec_config& config, const stag
         shape.push_back(1);
         continue;
       }
-      if (size <= 0) return wrong("is none");
+      if (size <= 0) return wrong("has an invalid length");
       shape.push_back(static_cast<std::uint64_t>(size));
     } else if (const json::array_t* const dims = each.as_array()) {
       if (dims->empty()) return wrong("names no dimension");
@@ -90,7 +90,7 @@ result<compiled_codec> make_reshape_codec(const codec_config& config, const stag
       }
       shape.push_back(length);
     } else {
-      return wrong("is none");
+      return wrong("has an invalid length");
     }
     if (!checked_mul(known, shape[i], known)) return wrong("does not fit in 64 bits");
   }
@@ -105,7 +105,7 @@ result<compiled_codec> make_reshape_codec(const codec_config& config, const stag
     if (taken[i].second == 0) continue;
     PENSTOCK_ASSIGN(const std::uint64_t before, product(input.shape, 0, taken[i].first));
     PENSTOCK_ASSIGN(const std::uint64_t made_before, product(shape, 0, i));
-    if (before != made_before) return wrong("names dimensions that lie elsewhere");
+    if (before != made_before) return wrong("names dimensions at other positions");
   }
   return reshaped("reshape", input, shape);
 }

@@ -191,7 +191,8 @@ result<compiled_codec> make_scale_offset_codec(const codec_config& config, const
   PENSTOCK_ASSIGN(const codec_members members, codec_members::of(config, {"offset", "scale"}));
   const auto type = real_number::of({input.type, input.big_endian});
   if (!type) {
-    return error{errc::unsupported, fmt::format("codec 'scale_offset' takes real numbers, not {}", input.type.name())};
+    return error{errc::unsupported,
+                 fmt::format("codec 'scale_offset' supports real numbers, not {}", input.type.name())};
   }
   PENSTOCK_ASSIGN(const scalar offset, scalar_of(members, "offset", 0, *type));
   PENSTOCK_ASSIGN(const scalar scale, scalar_of(members, "scale", 1, *type));

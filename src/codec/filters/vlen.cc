@@ -251,7 +251,7 @@ result<compiled_codec> make(std::string_view name, dtype_kind kind, const codec_
   else
     PENSTOCK_TRY(codec_members::of(config, {}));
   if (!input.is_array || input.type.kind() != kind) {
-    return error{errc::unsupported, fmt::format("codec '{}' does not take {}", name,
+    return error{errc::unsupported, fmt::format("codec '{}' does not support {}", name,
                                                 input.is_array ? input.type.name() : std::string("bytes"))};
   }
   const std::uint64_t items = input.bytes() / sizeof(variable_item);

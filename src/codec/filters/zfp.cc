@@ -205,7 +205,7 @@ result<> read_zfp_header(const zfp_library& library, std::span<const std::byte> 
   }
   if (read_mode.minbits > kZfpMostBitsAValue << (2 * dimensions_of(field))) {
     return error{errc::corrupt_data,
-                 fmt::format("{} has a header that asks for more than {} bits a value", what, kZfpMostBitsAValue)};
+                 fmt::format("{} has a header that requires more than {} bits a value", what, kZfpMostBitsAValue)};
   }
   mode = read_mode;
   mode.stream = nullptr;
@@ -297,7 +297,7 @@ class zfp_codec final : public byte_codec {
                               : any_negative<std::int64_t>(decoded.data(), all_.values))) {
       const std::uint64_t most = ~std::uint64_t{0} >> (65 - 8 * all_.item_bytes);
       return error{errc::invalid_argument,
-                   fmt::format("codec '{}' takes {} up to {} only", name(), all_.type.name(), most)};
+                   fmt::format("codec '{}' supports {} up to {} only", name(), all_.type.name(), most)};
     }
     const bool reads_directly = !all_.numbers.widened() && aligned(decoded.data(), all_.item_bytes);
     const bool writes_directly = aligned(out.data(), kZfpWordBytes);
@@ -426,7 +426,7 @@ result<> set_zfp_mode(const zfp_library& library, const codec_config& config, co
                                   ? wanted.limit
                                   : static_cast<double>(wanted.minbits) / static_cast<double>(1u << (2 * dimensions));
   if (bits_a_value > static_cast<double>(kZfpMostBitsAValue)) {
-    return zfp_wrong(config, fmt::format("asks for more than {} bits a value", kZfpMostBitsAValue));
+    return zfp_wrong(config, fmt::format("requires more than {} bits a value", kZfpMostBitsAValue));
   }
   switch (wanted.is) {
     case zfp_mode_name::fixed_rate:
@@ -468,7 +468,7 @@ result<compiled_codec> make_zfp_of(const zfp_library& library, const codec_confi
   const bool own = numbers && numbers->items == zfp_items::same &&
                    (input.type.kind() == dtype_kind::floating || input.type.kind() == dtype_kind::signed_integer);
   if (!input.is_array || input.big_endian || !numbers || (settings.name == "zfpy" && !own) || input.shape.size() > 4) {
-    return error{errc::unsupported, fmt::format("codec '{}' does not take {} of {} dimensions", config.name,
+    return error{errc::unsupported, fmt::format("codec '{}' does not support {} of {} dimensions", config.name,
                                                 input.is_array ? input.type.name() : "bytes", input.shape.size())};
   }
   settings.numbers = *numbers;

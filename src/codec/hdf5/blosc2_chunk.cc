@@ -70,7 +70,7 @@ result<blosc2_chunk::filter> blosc2_chunk::filter_of(std::uint8_t number) {
     case 3:
       return filter::delta;
     case 4:
-      return filter::rounded;  // the rounded numbers are what is stored
+      return filter::rounded;  // the rounded numbers are stored
     default:
       return unsupported("has filter {}, which belongs to a plugin", number);
   }
@@ -88,8 +88,8 @@ result<blosc2_chunk> blosc2_chunk::parse(bytes_in from) {
                    version, flags, kFirstVersion, kLastVersion);
   }
   if (header[30] != 0) return unsupported("has blocks of different lengths");
-  if ((blosc2_flags & 0x08) != 0) return corrupt("is without its data");
-  if ((blosc2_flags & 0x80) != 0) return unsupported("has figures of an instrumented codec for data");
+  if ((blosc2_flags & 0x08) != 0) return corrupt("has no data");
+  if ((blosc2_flags & 0x80) != 0) return unsupported("has statistics of an instrumented codec instead of data");
 
   blosc2_chunk made;
   const std::uint32_t encoded_bytes = word(from, 12);
@@ -141,8 +141,8 @@ result<blosc2_chunk> blosc2_chunk::parse(bytes_in from) {
     if (version == kFirstVersion && i == 5) break;  // it had five filters; the byte of the sixth was left as it was
     PENSTOCK_ASSIGN(made.filters_[i], filter_of(header[16 + i]));
     made.filter_settings_[i] = header[24 + i];
-    // Differences are taken to elements of the chunk's first block. After another filter those would be what a decoder
-    // happens to have there.
+    // Differences are taken to elements of the chunk's first block. After another filter, a decoder would use whatever
+    // bytes it has there.
     if (made.filters_[i] == filter::delta && moved) return unsupported("takes differences of shuffled bytes");
     moved = moved || (made.filters_[i] != filter::none && made.filters_[i] != filter::rounded);
   }
@@ -151,7 +151,7 @@ result<blosc2_chunk> blosc2_chunk::parse(bytes_in from) {
   if (kHeaderBytes + 4 * blocks > encoded_bytes) {
     return corrupt("of {} bytes has no room for the offsets of {} blocks", encoded_bytes, blocks);
   }
-  if ((blosc2_flags & 0x01) != 0) {  // a dictionary stands behind the offsets
+  if ((blosc2_flags & 0x01) != 0) {  // a dictionary follows the offsets
     const bytes_in rest = made.encoded_.subspan(kHeaderBytes + 4 * static_cast<std::size_t>(blocks));
     if (rest.size() < 4 || word(rest, 0) > rest.size() - 4) return corrupt("has a dictionary that is cut off");
     made.dictionary_ = rest.subspan(4, word(rest, 0));
@@ -175,7 +175,7 @@ result<> blosc2_chunk::decode(std::span<std::byte> out, worker_scratch& scratch)
       repeat(std::as_bytes(std::span(kNan).subspan(item_bytes_ == 4 ? 0 : 4, item_bytes_)), out);
       return {};
     }
-    case content::repeated_value:  // of any length, also beyond the 255 bytes that the header can say
+    case content::repeated_value:  // of any length, also beyond the 255 bytes that the header can hold
       repeat(content_bytes, out);
       return {};
   }

@@ -25,7 +25,7 @@ std::uint64_t number_at(bytes_in frame, std::size_t at, std::size_t bytes) {
   return load_big(frame.subspan(at, bytes));
 }
 
-// Reads MessagePack's objects in order. After its end, and at another type than asked for, it has failed.
+// Reads MessagePack's objects in order. It fails after its end, and at an object of another type than requested.
 class msgpack_reader {
  public:
   explicit msgpack_reader(bytes_in from) noexcept : from_(from) {}
@@ -63,14 +63,14 @@ class msgpack_reader {
   bool ok_ = true;
 };
 
-// The metalayer "b2nd": an array that is cut into chunks, and those into blocks. Blocks at the upper end of a chunk
-// are whole, too; what they have beyond the chunk is of no meaning.
+// The metalayer "b2nd": an array that is divided into chunks, and those into blocks. Blocks at the upper end of a chunk
+// are whole, too; their elements beyond the chunk have no meaning.
 struct blocked_shape {
   using lengths = std::array<std::uint64_t, kMostDimensions>;
   std::size_t rank = 0;
   lengths array{}, chunk{}, block{};
 
-  /// Nothing if `from` is not what it should be.
+  /// Returns nothing if `from` is not a valid layer.
   static std::optional<blocked_shape> parse(bytes_in from) {
     msgpack_reader in(from);
     blocked_shape made;
@@ -222,10 +222,11 @@ class blosc2_codec final : public decode_only_codec {
       const std::string_view name = in.text(static_cast<std::size_t>(length & 0x1f));
       const std::uint64_t offset = in.number(0xd2, 4);
       if (!in.ok() || name != "b2nd") continue;
-      if (offset > from.metalayers.size() || from.metalayers.size() - offset < 5) return damaged("a metalayer is cut");
+      if (offset > from.metalayers.size() || from.metalayers.size() - offset < 5)
+        return damaged("a metalayer is cut off");
       const bytes_in value = from.metalayers.subspan(static_cast<std::size_t>(offset));
       const std::uint64_t bytes = number_at(value, 1, 4);  // after the byte of the type
-      if (bytes > value.size() - 5) return damaged("a metalayer is cut");
+      if (bytes > value.size() - 5) return damaged("a metalayer is cut off");
       const auto shape = blocked_shape::parse(value.subspan(5, static_cast<std::size_t>(bytes)));
       if (!shape) return damaged("its shape is not readable");
       return shape;

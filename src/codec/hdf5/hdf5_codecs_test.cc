@@ -135,7 +135,7 @@ TEST(Hdf5Codecs, FieldIsCutFromEachItem) {
     EXPECT_FALSE(make_byte_codec({"hdf5.field", json::parse(bad).value()}, 1).ok()) << bad;
 }
 
-TEST(Hdf5Codecs, Blosc2SaysWhatIsWrongWithAFrame) {
+TEST(Hdf5Codecs, Blosc2ReportsTheFaultOfAFrame) {
   // A frame of one chunk, 0 to 5 in 16 bits, as hdf5plugin writes it; the chunk begins at byte 97, its index at 141.
   const bytes frame = of(
       {158, 168, 98, 50, 102, 114, 97,  109, 101, 0,   210, 0, 0, 0,   97,  207, 0,   0,   0, 0,   0,   0,   0,   216,
@@ -196,7 +196,7 @@ TEST(Hdf5Codecs, CastEndsAtTheLimitsOfTheOtherType) {
 TEST(Hdf5Codecs, SzipRefusesPartsOfSamples) {
   const bytes stream = of({2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0});
   EXPECT_NE(decoded("hdf5.szip", R"({"options":169,"block":4,"bits":64,"scanline":16})", stream)
-                .find("samples have 8 bytes, it says 2 in all"),
+                .find("samples have 8 bytes, the header has 2 in total"),
             std::string::npos);
 }
 

@@ -30,13 +30,14 @@ class szip_codec final : public decode_only_codec {
     // The library splits these samples into bytes, and would leave the last samples of a block unchanged.
     const auto sample_bytes = static_cast<std::size_t>(parameters_.bits_per_pixel / 8);
     if (sample_bytes >= 4 && room.size() % sample_bytes != 0) {
-      return damaged(fmt::format("samples have {} bytes, it says {} in all", sample_bytes, room.size()));
+      return damaged(fmt::format("samples have {} bytes, the header has {} in total", sample_bytes, room.size()));
     }
     SZ_com_t parameters = parameters_;
     std::size_t made = room.size();
     const int status = SZ_BufftoBuffDecompress(room.data(), &made, encoded.data(), encoded.size(), &parameters);
-    if (status != SZ_OK) return damaged(fmt::format("the library stops with {}", status));
-    if (made != room.size()) return damaged(fmt::format("it decodes to {} bytes, it says {}", made, room.size()));
+    if (status != SZ_OK) return damaged(fmt::format("the library returned {}", status));
+    if (made != room.size())
+      return damaged(fmt::format("it decodes to {} bytes, its header has {}", made, room.size()));
     return std::span<const std::byte>(room);
   }
 

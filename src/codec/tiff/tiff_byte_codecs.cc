@@ -44,9 +44,8 @@ class tiff_packbits_codec final : public decoding_codec {
       if (head < 128) {
         const std::size_t count = std::min<std::size_t>(head + 1U, out.size() - made);
         if (encoded.size() - at < count) {
-          return error{errc::corrupt_data,
-                       fmt::format("PackBits run of {} bytes at byte {} exceeds the {} available", count, at,
-                                   encoded.size())};
+          return error{errc::corrupt_data, fmt::format("PackBits run of {} bytes at byte {} exceeds the {} available",
+                                                       count, at, encoded.size())};
         }
         std::memcpy(out.data() + made, encoded.data() + at, count);
         at += head + 1U;
@@ -72,8 +71,7 @@ class bit_reversal_codec final : public decoding_codec {
   result<std::span<const std::byte>> decode(std::span<const std::byte> encoded, std::span<std::byte> out,
                                             worker_scratch&) const override {
     if (encoded.size() > out.size()) {
-      return error{errc::corrupt_data,
-                   fmt::format("{} bytes stand where at most {} can be needed", encoded.size(), out.size())};
+      return error{errc::corrupt_data, fmt::format("{} bytes, at most {} can be needed", encoded.size(), out.size())};
     }
     std::transform(encoded.begin(), encoded.end(), out.begin(),
                    [](std::byte each) { return kReversed[static_cast<std::uint8_t>(each)]; });

@@ -37,7 +37,7 @@ TEST(TiffLzw, DecodesTheExampleOfTheSpecification) {
   EXPECT_EQ(*made, of({7, 7, 7, 8, 8, 7, 7, 6, 6}));
 }
 
-TEST(TiffLzw, StopsWhenTheRoomIsFull) {
+TEST(TiffLzw, StopsWhenTheOutputIsFull) {
   const bytes encoded = of({0x80, 0x01, 0xE0, 0x40, 0x80, 0x44, 0x08, 0x0C, 0x06, 0x80, 0x80});
   for (std::size_t room = 0; room < 9; ++room) {
     const auto made = decode(*make_tiff_lzw_codec(), encoded, room);
@@ -46,7 +46,7 @@ TEST(TiffLzw, StopsWhenTheRoomIsFull) {
   }
 }
 
-TEST(TiffLzw, AnyBytesAreRefusedOrStayWithinTheRoom) {
+TEST(TiffLzw, AnyBytesAreRefusedOrStayWithinTheOutput) {
   std::mt19937 random(3);
   const auto codec = make_tiff_lzw_codec();
   int refused = 0;
@@ -193,7 +193,7 @@ void check_sums(std::uint32_t step, bool swap) {
   }
 }
 
-TEST(TiffRows, UnpacksIntegersOfAnyWidthAsBitByBit) {
+TEST(TiffRows, UnpacksIntegersOfAnyWidth) {
   std::mt19937 random(5);
   for (std::uint32_t bits = 1; bits <= 64; ++bits) {
     const std::uint32_t item_bytes = bits <= 8 ? 1 : bits <= 16 ? 2 : bits <= 32 ? 4 : 8;

@@ -120,8 +120,7 @@ result<tiff_tile_encoder> tiff_tile_encoder::make(const tiff_samples& samples, t
   PENSTOCK_ASSIGN(const dtype type, type_of_samples(samples.bits, samples.kind));
   if (samples.bits != 8 * type.item_bytes()) {
     if (samples.kind != sample_kind::unsigned_integer || samples.bits > 32)
-      return error{errc::unsupported,
-                   fmt::format("of samples of {} bits only unsigned integers are written", samples.bits)};
+      return error{errc::unsupported, fmt::format("samples of {} bits must be unsigned integers", samples.bits)};
     if (samples.predictor != 1)
       return error{errc::invalid_argument, fmt::format("there is no predictor for samples of {} bits", samples.bits)};
   }

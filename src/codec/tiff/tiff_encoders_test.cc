@@ -40,7 +40,7 @@ void check_round_trip(const byte_codec& decoder, const bytes& from, std::span<co
   EXPECT_TRUE(std::equal(made->begin(), made->end(), from.begin()));
 }
 
-TEST(TiffLzwEncoder, MakesTheExampleOfTheSpecification) {
+TEST(TiffLzwEncoder, EncodesTheExampleOfTheSpecification) {
   const std::uint8_t text[] = {7, 7, 7, 8, 8, 7, 7, 6, 6};
   std::uint8_t out[128];
   const std::size_t made = encode_tiff_lzw(std::as_bytes(std::span(text)), reinterpret_cast<std::byte*>(out));
@@ -113,7 +113,7 @@ TEST(TiffTileEncoder, RefusesInvalidLevelsAndPredictors) {
   EXPECT_TRUE(tiff_tile_encoder::make(samples, tiff_encoding::lzma, 9).ok());
 }
 
-TEST(TiffTileEncoder, LeavesRoomBeforeAndAfter) {
+TEST(TiffTileEncoder, ReservesSpaceBeforeAndAfter) {
   tiff_samples samples;
   samples.rows = samples.width = 16;
   for (const auto encoding : {tiff_encoding::none, tiff_encoding::packbits, tiff_encoding::lzw, tiff_encoding::deflate,

@@ -114,7 +114,7 @@ class jpeg_encoder final : public byte_codec {
     file.kept = true;  // the directory, which is written on closing, is not needed
     if (made == 0 || made > out.size() || !file.problem.empty())
       return error{errc::internal, fmt::format("libtiff cannot encode a tile as JPEG: {}",
-                                               file.problem.empty() ? "it does not say why" : file.problem)};
+                                               file.problem.empty() ? "it reported no reason" : file.problem)};
     return made;
   }
 
@@ -143,7 +143,7 @@ class jpeg_encoder final : public byte_codec {
 
 result<std::shared_ptr<const byte_codec>> make_tiff_jpeg_encoder(const tiff_samples& samples, int quality) {
   if (samples.bits != 8 || samples.kind != sample_kind::unsigned_integer || samples.samples > 4) {
-    return error{errc::unsupported, "JPEG takes uint8, at most 4 bands that share tiles"};
+    return error{errc::unsupported, "JPEG supports uint8 with at most 4 bands that share tiles"};
   }
   PENSTOCK_ASSIGN(const tiff_library* const library, tiff_library::get());
   if (library->IsCODECConfigured(COMPRESSION_JPEG) == 0) return error{errc::unsupported, "this libtiff has no JPEG"};

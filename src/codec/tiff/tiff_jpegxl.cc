@@ -53,7 +53,7 @@ class jpegxl_codec final : public decode_only_codec {
           if (colors < picture_.samples) interleave(room, planes, colors);
           return std::span<const std::byte>(room);
         default:
-          return damaged("it is not whole");
+          return damaged("it is incomplete");
       }
     }
   }
@@ -96,14 +96,14 @@ class jpegxl_codec final : public decode_only_codec {
     const std::span<std::byte> to = extra.empty() ? room : extra.first(plane * colors);
     if (library_.DecoderImageOutBufferSize(&decoder, &together, &needed) != JXL_DEC_SUCCESS || needed != to.size() ||
         library_.DecoderSetImageOutBuffer(&decoder, &together, to.data(), to.size()) != JXL_DEC_SUCCESS) {
-      return damaged("its pixels are not as they must be");
+      return damaged("its pixels have an unexpected format");
     }
     const JxlPixelFormat alone = format(1);
     for (std::uint32_t i = 0; i < picture_.samples - colors; ++i) {
       const std::span<std::byte> one = extra.subspan(plane * (colors + i), plane);
       if (library_.DecoderExtraChannelBufferSize(&decoder, &alone, &needed, i) != JXL_DEC_SUCCESS || needed != plane ||
           library_.DecoderSetExtraChannelBuffer(&decoder, &alone, one.data(), one.size(), i) != JXL_DEC_SUCCESS) {
-        return damaged("its extra samples are not as they must be");
+        return damaged("its extra samples have an unexpected format");
       }
     }
     return {};

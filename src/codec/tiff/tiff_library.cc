@@ -231,8 +231,8 @@ class library_codec final : public decode_only_codec {
     return damaged(file.problem.empty() ? "it does not fill its tile or strip" : file.problem);
   }
 
-  /// Streams that are smaller than their tile leave pixels without value; libtiff only gives a warning. Source: ITU-T
-  /// T.81, B.2.2.
+  /// Streams that are smaller than their tile leave pixels without a value; libtiff only warns. Source: ITU-T T.81,
+  /// B.2.2.
   result<> check_jpeg_size(std::span<const std::byte> from) const {
     const auto number = [&](std::size_t at) {
       return static_cast<std::uint64_t>(from[at]) << 8 | static_cast<std::uint64_t>(from[at + 1]);
@@ -329,7 +329,8 @@ result<std::shared_ptr<const byte_codec>> make_tiff_library_codec(tiff_picture p
   if (!fits || is_complex || (picture.ycbcr && picture.samples != 3)) return unreadable_picture(picture);
   auto library = tiff_library::get();
   if (!library.ok()) return unreadable_picture(picture, library.error().message());
-  if ((*library)->IsCODECConfigured(compression) == 0) return unreadable_picture(picture, "libtiff has not got it");
+  if ((*library)->IsCODECConfigured(compression) == 0)
+    return unreadable_picture(picture, "libtiff does not support it");
   return std::shared_ptr<const byte_codec>(std::make_shared<library_codec>(**library, picture, name_of(compression)));
 }
 

@@ -61,7 +61,7 @@ TEST_P(Pictures, AnyBytesAreRefusedOrFillTheTile) {
   }
 }
 
-TEST_P(Pictures, NeedRoomForTheTile) {
+TEST_P(Pictures, NeedSpaceForTheTile) {
   worker_scratch scratch;
   std::vector<std::byte> out(picture_of(GetParam()).bytes() - 1), stream(8);
   EXPECT_FALSE(codec->decode(stream, out, scratch).ok());
