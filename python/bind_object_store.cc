@@ -35,7 +35,7 @@ result<read_done> place_bytes(std::span<const std::byte> bytes, const byte_read&
       done.keep_alive = lease(owner, drop_reference);
     }
   } else if (wanted.buffer == nullptr) {
-    return error(errc::internal, "a read came without a place for its bytes");
+    return error(errc::internal, "a read has no memory for its bytes");
   } else {
     PENSTOCK_ASSIGN(const std::span<std::byte> room, wanted.buffer->reserve(bytes.size()));
     std::memcpy(room.data(), bytes.data(), bytes.size());
@@ -373,7 +373,7 @@ class object_store final : public store {
 
   static result<> check_condition(const write_condition& condition) {
     if (condition.what == write_condition::kind::must_match && (!condition.expected.known() || !condition.expected.pin))
-      return error(errc::invalid_argument, "a condition names no version to match");
+      return error(errc::invalid_argument, "a condition has no version to match");
     return {};
   }
   static nb::tuple put_tuple(std::string_view key, std::span<const part> parts, const write_condition& condition) {

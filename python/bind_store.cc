@@ -93,7 +93,7 @@ class dict_store final : public store {
     if (!writable_) return store::put(key, parts, condition);
     if (!may_enter_python()) return error(errc::cancelled, "the interpreter is ending");
     if (condition.what == write_condition::kind::must_match && !condition.expected.known())
-      return error(errc::invalid_argument, "a condition names no version to match");
+      return error(errc::invalid_argument, "a condition has no version to match");
     const with_gil gil;
     try {
       nb::object value = bytes_of(parts);

@@ -64,7 +64,7 @@ def test_cast_value_casts_as_zarr_does(source, target):
                         array, target_dtype=np.dtype(target), rounding_mode=rounding, out_of_range_mode=mode
                     )
                 except ValueError:
-                    with pytest.raises(ps.InvalidArgumentError, match="does not hold"):
+                    with pytest.raises(ps.InvalidArgumentError, match="cannot hold"):
                         testing.encode(array, codecs)
                     continue
                 ours = np.frombuffer(testing.encode(array, codecs), np.dtype(target).newbyteorder("<"))

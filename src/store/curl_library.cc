@@ -28,7 +28,7 @@ std::string fill(curl_library& out) {
     library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (library != nullptr) break;
   }
-  if (library == nullptr) return "neither libcurl.so.4 nor libcurl-gnutls.so.4 is there";
+  if (library == nullptr) return "neither libcurl.so.4 nor libcurl-gnutls.so.4 was found";
   const char* missing = nullptr;
 #define PENSTOCK_CURL_FUNCTION(name)                                                \
   out.name = reinterpret_cast<decltype(out.name)>(::dlsym(library, "curl_" #name)); \
@@ -60,7 +60,7 @@ std::string fill(curl_library& out) {
 #endif
   const curl_version_info_data* const found = out.version_info(CURLVERSION_NOW);
   if (found->version_num < kOldest) return fmt::format("libcurl {} is too old, 7.68 is needed", found->version);
-  if (out.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) return "libcurl does not start";
+  if (out.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) return "libcurl cannot be initialised";
   return {};
 }
 

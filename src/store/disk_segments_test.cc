@@ -205,7 +205,7 @@ TEST_F(DiskSegments, NeverReturnAFlippedByte) {
   }
 }
 
-TEST_F(DiskSegments, StayBelowTheLimitAndKeepWhatIsUsed) {
+TEST_F(DiskSegments, StayBelowTheLimitAndKeepUsedData) {
   constexpr std::uint64_t kLimit = std::uint64_t{4} << 20;
   const auto cache = open(kLimit);
   disk_record used = made_record(0);
@@ -265,7 +265,7 @@ TEST_F(DiskSegments, ReportWhatOthersAppendToASegmentThatWasClosed) {
   EXPECT_TRUE(scan(*other).empty());
 }
 
-TEST_F(DiskSegments, LeaveOtherFilesAlone) {
+TEST_F(DiskSegments, DoNotTouchOtherFiles) {
   fs::create_directory(folder());
   const fs::path strange = folder() + "/segment-0123456789abcdef.records", other = home_.path().string() + "/other";
   write(other, "not a segment");

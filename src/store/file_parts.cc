@@ -112,7 +112,7 @@ result<> set_room_aside(int file, std::uint64_t bytes) {
   // The size grows with the bytes: after a power failure the file is too short, instead of containing zeros that look
   // like data.
   while (::fallocate(file, FALLOC_FL_KEEP_SIZE, 0, static_cast<::off_t>(bytes)) != 0) {
-    if (errno == ENOSPC || errno == EDQUOT || errno == EFBIG) return write_failure(errno, "setting room aside");
+    if (errno == ENOSPC || errno == EDQUOT || errno == EFBIG) return write_failure(errno, "reserving space");
     if (errno != EINTR) break;
   }
 #else

@@ -144,7 +144,7 @@ class MappedByTouch {
 };
 
 // As page-locked memory of a driver in a sandbox that ignores the driver's mappings.
-TEST_F(FileStore, ReadsIntoMemoryThatTheSystemDoesNotWriteTo) {
+TEST_F(FileStore, ReadsIntoMemoryThatTheSystemCannotWriteTo) {
   constexpr std::size_t kBytes = 200'000;
   std::string content(kBytes, ' ');
   for (std::size_t i = 0; i < kBytes; ++i) content[i] = static_cast<char>('a' + i % 23);
@@ -202,7 +202,7 @@ TEST_F(FileStore, VersionsSurviveCloseAndReopen) {
   EXPECT_EQ(again.uri(), "file://" + root_.string());
 }
 
-TEST_F(FileStore, GrowingAndCutFilesAreNewVersions) {
+TEST_F(FileStore, GrowingAndTruncatedFilesAreNewVersions) {
   write(root_ / "k", "01234567");
   const auto first = read_now(store_, "k", {0, 4, true});
   ASSERT_EQ(first->text, "4567");
@@ -246,7 +246,7 @@ TEST_F(FileStore, DeniedReadsAreNotAbsentObjects) {
   fs::permissions(root_ / "closed", fs::perms::owner_all);
 }
 
-TEST_F(FileStore, LinkCirclesAndLongNamesAreErrorsAndNotAbsent) {
+TEST_F(FileStore, LinkCyclesAndLongNamesAreErrorsAndNotAbsent) {
   fs::create_symlink("loop", root_ / "loop");
   EXPECT_EQ(code_of(read_now(store_, "loop")), errc::io_error);
   EXPECT_EQ(code_of(read_now(store_, "loop", {0, 4, false})), errc::io_error);
@@ -431,7 +431,7 @@ TEST_F(FileStore, TheNextWriterRemovesFilesOfAKilledOne) {
   ::close(lock);
 }
 
-TEST_F(FileStore, FailedWritesLeaveTheObjectAsItWas) {
+TEST_F(FileStore, FailedWritesLeaveTheObjectUnchanged) {
   put("k", "0123");
   const pid_t child = ::fork();  // the limit is the whole process's
   if (child == 0) {
@@ -499,7 +499,7 @@ TEST_F(FileStore, ListsTheSameNamesWithoutSizes) {
   ASSERT_TRUE(store_.list("a/", listing::children, sink).ok());
   std::sort(sink.found.begin(), sink.found.end());
   EXPECT_EQ(sink.found, (std::vector<std::string>{"a/b/", "a/k", "a/link", "a/up/"}));
-  EXPECT_LE(sink.total, 4U) << "a file that the folder itself says is one was looked at";
+  EXPECT_LE(sink.total, 4U) << "a file whose type the folder reports was looked up";
   sink.found.clear();
   ASSERT_TRUE(store_.list("a/", listing::objects, sink).ok());
   std::sort(sink.found.begin(), sink.found.end());

@@ -221,7 +221,7 @@ class file_store::temporary_file {
   }
 
  private:
-  static error taken() { return {errc::version_changed, "the object exists, it was to be created"}; }
+  static error taken() { return {errc::version_changed, "the object exists, although it must be absent"}; }
 
   int folder_ = -1;
   std::string name_;
@@ -256,7 +256,7 @@ result<> file_store::make_folders(const std::string& path) {
   unsigned turns = 0;
   while (!missing.empty()) {
     // In some file systems (/proc), a folder cannot be created in an existing one.
-    if (++turns > PATH_MAX) return error(errc::io_error, "making the folder failed: it goes away again");
+    if (++turns > PATH_MAX) return error(errc::io_error, "creating the folder failed: it keeps being removed");
     const std::string now = path.substr(0, missing.back());
     const bool made = ::mkdir(now.c_str(), 0777) == 0;
     if (made || errno == EEXIST) {
@@ -267,7 +267,7 @@ result<> file_store::make_folders(const std::string& path) {
       continue;
     }
     const std::size_t slash = now.find_last_not_of('/', now.rfind('/'));
-    if (errno != ENOENT || slash == std::string::npos) return write_failure(errno, "making the folder");
+    if (errno != ENOENT || slash == std::string::npos) return write_failure(errno, "creating the folder");
     missing.push_back(slash + 1);
   }
   return {};
@@ -325,11 +325,11 @@ result<std::unique_ptr<file_store::staged_file>> file_store::write_beside(std::s
                                                                           bool alone) {
   PENSTOCK_TRY(check_key(key));
   if (condition.what == write_condition::kind::must_match && !condition.expected.known())
-    return error(errc::invalid_argument, "a condition names no version to match");
+    return error(errc::invalid_argument, "a condition has no version to match");
   std::string name(name_of(key));
   if (std::string_view(name).substr(0, kTemporaryPrefix.size()) == kTemporaryPrefix) {
     return error(errc::invalid_argument,
-                 fmt::format("names that begin with '{}' are the store's own", kTemporaryPrefix));
+                 fmt::format("names that begin with '{}' are reserved for the store", kTemporaryPrefix));
   }
   file_path path;
   PENSTOCK_TRY(path.assign(root_, key));

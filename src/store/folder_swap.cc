@@ -118,7 +118,7 @@ class keeper {
       struct ::stat status{};
       if (::fstat(below.get(), &status) != 0) return read_failure(errno, "looking up the folder");
       if (::mkdirat(to, name, status.st_mode & 07777U) != 0 && errno != EEXIST)
-        return write_failure(errno, "making the folder");
+        return write_failure(errno, "creating the folder");
       auto made = open_below(to, name);
       if (!made.ok()) return in_the_way(at);
       return keep(below.get(), made->get(), at + "/");
@@ -149,7 +149,7 @@ class keeper {
     if (errno == ENOSPC || errno == EDQUOT || errno == EACCES) return write_failure(errno, "linking a file to be kept");
     return error(
         errc::invalid_argument,
-        fmt::format("'{}' is not part of what is overwritten, and this file system cannot keep it: move it", at));
+        fmt::format("'{}' is not part of the overwritten node, and this file system cannot keep it: move it", at));
   }
 
   const std::function<bool(std::string_view)>& belongs_;

@@ -276,7 +276,7 @@ std::shared_ptr<http_loop> http_loop::make(unsigned connections, unsigned short_
 namespace penstock::inline v0 {
 
 result<> http_loop::available() {
-  return error(errc::unsupported, "this build has no HTTP: libcurl's headers were not there (PENSTOCK_CURL)");
+  return error(errc::unsupported, "this build has no HTTP: libcurl's headers were not found (PENSTOCK_CURL)");
 }
 
 std::shared_ptr<http_loop> http_loop::make(unsigned, unsigned) { return nullptr; }

@@ -81,7 +81,7 @@ result<> http_read::prepare(http_request& out) {
       return error(errc::corrupt_data, fmt::format("the range {} is larger than any object", to_string(range)));
     if (range.length > wanted_.max_bytes)
       return error(errc::corrupt_data,
-                   fmt::format("the range takes {} bytes, at most {} can be right", range.length, wanted_.max_bytes));
+                   fmt::format("the range takes {} bytes, at most {} are allowed", range.length, wanted_.max_bytes));
   }
   // The bytes received so far are kept if the same object can be requested: its tag guarantees it.
   const std::string_view seen_tag = entity_tag_of(done_.seen);
@@ -131,7 +131,7 @@ result<> http_read::head(const http_head& head) {
 result<> http_read::head_of_part(const http_head& head) {
   const auto said = parse_content_range(head.find("content-range"));
   if (!said || !said->part)
-    return error(errc::io_error, "the server sends a part of the object and does not say which");
+    return error(errc::io_error, "the server sends a part of the object without naming its range");
   const auto [offset, length] = *said->part;
   if (const auto sent = head.content_length(); sent && *sent != length)
     return error(errc::io_error,
@@ -144,7 +144,7 @@ result<> http_read::head_of_part(const http_head& head) {
   if (said->total) {
     PENSTOCK_ASSIGN(extent, find_extent(wanted_, *said->total));
   } else if (wanted_.range.from_end) {
-    return error(errc::io_error, "the server does not say how long the object is, although its end was requested");
+    return error(errc::io_error, "the server does not report the object's size, although its end was requested");
   } else {
     extent = {wanted_.range.offset, wanted_.range.length};
     if (wanted_.may_end_early) extent.length = std::min(extent.length, received_ + length);
@@ -173,8 +173,7 @@ result<> http_read::head_of_all(const http_head& head) {
     extent_ = byte_extent{};
     return {};
   }
-  if (!head.tells_end())
-    return error(errc::unsupported, "the server says neither how long the object is nor where it ends");
+  if (!head.tells_end()) return error(errc::unsupported, "the server reports neither the object's size nor its end");
   if (whole() && !size) {
     gathers_ = true;
     gathered_ = 0;
@@ -184,7 +183,7 @@ result<> http_read::head_of_all(const http_head& head) {
   if (size) {
     PENSTOCK_ASSIGN(extent_, find_extent(wanted_, *size));
   } else if (wanted_.range.from_end) {
-    return error(errc::unsupported, "the server ignores byte ranges and does not say how long the object is");
+    return error(errc::unsupported, "the server ignores byte ranges and does not report the object's size");
   } else {
     extent_ = byte_extent{wanted_.range.offset, wanted_.range.length};
   }
@@ -239,7 +238,8 @@ result<http_exchange::appetite> http_read::body(std::span<const std::byte> bytes
   skip_ -= skipped;
   bytes = bytes.subspan(skipped);
   const std::uint64_t left = extent_->length - received_;
-  if (bytes.size() > left && !sends_more_) return error(errc::io_error, "the server sends more bytes than it said");
+  if (bytes.size() > left && !sends_more_)
+    return error(errc::io_error, "the server sends more bytes than it announced");
   const auto take = static_cast<std::size_t>(std::min<std::uint64_t>(left, bytes.size()));
   if (take != 0) std::memcpy(room_.data() + received_, bytes.data(), take);
   received_ += take;

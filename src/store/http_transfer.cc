@@ -210,7 +210,7 @@ std::size_t http_transfer::add_header(const char* text, std::size_t all) {
   }
   if (line.empty()) return end_of_head() ? all : 0;
   if (head_.add(line)) return all;
-  refused_.emplace(errc::io_error, "the server's answer has too many header fields");
+  refused_.emplace(errc::io_error, "the server's response has too many header fields");
   return 0;
 }
 
@@ -304,7 +304,7 @@ http_transfer::verdict http_transfer::ended(CURL* handle, CURLcode code) {
   const bool is_error = head_is_whole_ && head_.status >= 300;
   // The status of a response is known even if its text did not arrive.
   if (code != CURLE_OK && !has_enough_ && !is_error) return network_failed(code);
-  if (!head_is_whole_) return retry({errc::io_error, "the server gave no answer"}, {}, settings_->retries);
+  if (!head_is_whole_) return retry({errc::io_error, "the server did not respond"}, {}, settings_->retries);
   if (is_redirect()) return redirect(handle);
   if (is_outdated()) return ask_anew();
   if (!is_error && !redirect_.empty() && redirect_ != request_.redirect) exchange_->led_to(redirect_);
@@ -317,7 +317,7 @@ http_transfer::verdict http_transfer::ended(CURL* handle, CURLcode code) {
   auto end = is_error ? exchange_->failed(head_, text, doubtful_) : exchange_->end();
   if (!end.ok()) return over(std::move(end).error());
   if (*end == http_exchange::ending::whole) return over({});
-  return retry({errc::io_error, "the answer ended early"}, {}, settings_->retries);
+  return retry({errc::io_error, "the response ended early"}, {}, settings_->retries);
 }
 
 http_transfer::verdict http_transfer::network_failed(CURLcode code) {
@@ -371,8 +371,8 @@ http_transfer::verdict http_transfer::redirect(CURL* handle) {
   const char* to = nullptr;
   curl_.easy_getinfo(handle, CURLINFO_REDIRECT_URL, &to);
   if (to == nullptr || ++redirects_ > kMaxRedirects)
-    return over(error(errc::io_error,
-                      fmt::format("the server redirects {}", to == nullptr ? "to nowhere" : "again and again")));
+    return over(
+        error(errc::io_error, fmt::format("the server redirects {}", to == nullptr ? "to nowhere" : "too often")));
   if (request_.method != http_method::get && request_.method != http_method::head)
     return over(error(errc::io_error, fmt::format("the server redirects a {}", to_string(request_.method))));
   redirect_ = to;

@@ -46,7 +46,7 @@ class asked final : public http_exchange {
   }
   result<appetite> body(std::span<const std::byte> bytes) override {
     if (bytes.size() > question_.max_body_bytes - answer_.body.size())
-      return error(errc::corrupt_data, "the server's answer is longer than it can be");
+      return error(errc::corrupt_data, "the server's response is too long");
     answer_.body.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     return appetite::more;
   }

@@ -40,7 +40,7 @@ result<http_url> http_url::parse(std::string_view text) {
   if (colon == std::string_view::npos) return bad("it has no '://'");
   // Names in other scripts may be UTF-8; characters that would break a header are not allowed.
   const auto printable = [](char c) { return static_cast<unsigned char>(c) > 0x20 && c != '\x7f'; };
-  if (!std::all_of(text.begin(), text.end(), printable)) return bad("it holds spaces or control characters");
+  if (!std::all_of(text.begin(), text.end(), printable)) return bad("it contains spaces or control characters");
   http_url out;
   out.scheme = text.substr(0, colon);
   to_lower(out.scheme);
@@ -56,7 +56,7 @@ result<http_url> http_url::parse(std::string_view text) {
   }
   out.authority = authority;
   to_lower(out.authority);
-  if (out.host().empty()) return bad("it names no host");
+  if (out.host().empty()) return bad("it has no host");
   const std::size_t question = std::min(text.find('?'), text.size());
   out.path = text.substr(0, question);
   if (question < text.size()) out.query = text.substr(question + 1);

@@ -34,7 +34,7 @@ std::vector<std::byte> bytes_of(unsigned kind, std::size_t size) {
   return out;
 }
 
-TEST(InflateHead, MakesTheBeginningOfTheWholeStream) {
+TEST(InflateHead, DecodesTheBeginningOfTheStream) {
   for (const unsigned kind : {0U, 1U, 2U, 3U}) {
     for (const std::size_t size : {0U, 1U, 100U, 5000U, 200000U}) {
       const std::vector<std::byte> plain = bytes_of(kind, size);
@@ -64,7 +64,7 @@ TEST(InflateHead, NeedsNoMoreThanTheHeadsOwnBytes) {
   for (std::size_t n = 0; n < 600; ++n) (void)inflate_head(std::span(encoded).first(n), out);
 }
 
-TEST(InflateHead, OfDamagedStreamsAgreesWithTheDecoderOrFails) {
+TEST(InflateHead, AgreesWithTheDecoderOnDamagedStreamsOrFails) {
   const std::vector<std::byte> plain = bytes_of(2, 3000);
   std::vector<std::byte> whole(plain.size());
   std::mt19937 rng(5);

@@ -25,7 +25,7 @@ std::shared_ptr<store> store_of(std::byte value) {
   return out;
 }
 
-TEST(JoinedStore, KeepsStoresOfOneUriApart) {
+TEST(JoinedStore, DistinguishesStoresOfOneUri) {
   const auto a = store_of(std::byte{1}), b = store_of(std::byte{2});
   const auto joined = joined_store::make({a, b, a}, "joined:");
   EXPECT_NE(joined->prefix(0), joined->prefix(1));

@@ -33,7 +33,7 @@ TEST(MemoryStore, LendsItsOwnBytes) {
   EXPECT_FALSE(from.traits().blocking);
 }
 
-TEST(MemoryStore, NeverGivesAVersionTwice) {
+TEST(MemoryStore, NeverRepeatsAVersion) {
   memory_store from;
   std::vector<version> seen;
   for (int i = 0; i < 50; ++i) {

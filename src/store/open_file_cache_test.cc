@@ -19,7 +19,7 @@ open_file_ref make(const std::string& key, std::uint64_t size = 1) {
 }
 bool is_open(int number) { return ::fcntl(number, F_GETFD) >= 0; }
 
-TEST(OpenFileCache, FindsWhatWasInsertedLast) {
+TEST(OpenFileCache, FindsTheLastInsertedFile) {
   open_file_cache cache(16);
   EXPECT_FALSE(cache.find("a"));
   cache.insert(make("a", 1));

@@ -69,7 +69,7 @@ result<std::optional<s3_credentials>> find_credentials(s3_flavour flavour, const
                                                        const profile& from) {
   if (options.anonymous) return std::optional<s3_credentials>();
   if (options.key.empty() != options.secret.empty())
-    return error(errc::invalid_argument, "a key and a secret belong together, one of them is missing");
+    return error(errc::invalid_argument, "a key and a secret are both needed, one of them is missing");
   if (!options.key.empty()) return std::optional(s3_credentials{options.key, options.secret, options.session_token});
   // Amazon's names are not used for Google's keys.
   if (flavour == s3_flavour::google) return std::optional<s3_credentials>();
@@ -122,7 +122,7 @@ std::optional<std::string> find_in_ini(std::string_view text, std::string_view s
 
 result<std::shared_ptr<s3_account>> s3_account::make(s3_flavour flavour, std::string bucket,
                                                      const remote_options& options) {
-  if (!is_bucket_name(bucket)) return error(errc::invalid_argument, fmt::format("'{}' is not a bucket's name", bucket));
+  if (!is_bucket_name(bucket)) return error(errc::invalid_argument, fmt::format("'{}' is not a bucket name", bucket));
   const std::string named = first_of({options.profile, environment("AWS_PROFILE")});
   const profile from(named.empty() ? "default" : named);
   if (!options.profile.empty() && !from.exists())

@@ -44,7 +44,7 @@ class S3Account : public testing::Test {
 
 TEST_F(S3Account, UsesTheEndpointOfRegionAndBucket) {
   EXPECT_EQ(request().url, "https://bucket.s3.us-east-1.amazonaws.com/a%20b/c?x=1");
-  EXPECT_EQ(authorization(request()), "") << "without credentials nothing is signed";
+  EXPECT_EQ(authorization(request()), "") << "requests without credentials are not signed";
   options_.region = "eu-west-1";
   EXPECT_EQ(request().url, "https://bucket.s3.eu-west-1.amazonaws.com/a%20b/c?x=1");
   EXPECT_EQ(request("with.dots").url, "https://s3.eu-west-1.amazonaws.com/with.dots/a%20b/c?x=1");
@@ -91,7 +91,7 @@ TEST_F(S3Account, CredentialsAreTheOptionsThenTheEnvironmentsThenTheProfiles) {
   ::setenv("AWS_SECRET_ACCESS_KEY", "s", 1);
   EXPECT_EQ(key_of(), "ENV");
   options_.profile = "third";
-  EXPECT_EQ(key_of(), "THIRD") << "a profile that is asked for counts for more than the environment";
+  EXPECT_EQ(key_of(), "THIRD") << "a requested profile has precedence over the environment";
   options_.key = "OPTION", options_.secret = "s";
   EXPECT_EQ(key_of(), "OPTION");
   options_.anonymous = true;

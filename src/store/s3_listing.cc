@@ -92,13 +92,13 @@ class xml_reader {
       rest_.remove_prefix(at);
       if (rest_.substr(0, 4) == "<!--") {
         const std::size_t end = rest_.find("-->");
-        if (end == std::string_view::npos) return bad("is cut off");
+        if (end == std::string_view::npos) return bad("is truncated");
         rest_.remove_prefix(end + 3);
         continue;
       }
-      if (rest_.substr(0, 2) == "<!") return bad("holds a declaration");
+      if (rest_.substr(0, 2) == "<!") return bad("contains a declaration");
       const std::size_t end = rest_.find('>');
-      if (end == std::string_view::npos) return bad("is cut off");
+      if (end == std::string_view::npos) return bad("is truncated");
       std::string_view tag = rest_.substr(1, end - 1);
       rest_.remove_prefix(end + 1);
       if (!tag.empty() && tag.front() == '?') continue;
@@ -154,7 +154,7 @@ result<s3_page> parse_s3_page(std::string_view xml) {
     PENSTOCK_ASSIGN(const xml_reader::event what, reader.next());
     if (what == xml_reader::event::end) break;
     if (what == xml_reader::event::open) {
-      if (path.size() == kMaxDepth) return bad("is nested too deep");
+      if (path.size() == kMaxDepth) return bad("is nested too deeply");
       if (path.empty() && (seen || reader.name() != "ListBucketResult")) return bad("is not a listing");
       seen = true;
       path.push_back(reader.name());
@@ -163,14 +163,14 @@ result<s3_page> parse_s3_page(std::string_view xml) {
     } else {
       if (path.empty() || path.back() != reader.name()) return bad("is not well-formed");
       auto text = unescaped(reader.text());
-      if (!text) return bad("has an entity that is none");
+      if (!text) return bad("has an invalid entity");
       PENSTOCK_TRY(out.close(path, std::move(*text)));
     }
     path.pop_back();
   }
-  if (!seen || !path.empty()) return bad("is cut off");
+  if (!seen || !path.empty()) return bad("is truncated");
   if (out.truncated == out.page.next.empty()) {
-    if (out.truncated) return bad("says that it is not complete, without a token");
+    if (out.truncated) return bad("is incomplete, but has no token");
     out.page.next.clear();
   }
   return std::move(out.page);

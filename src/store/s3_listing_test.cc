@@ -30,7 +30,7 @@ TEST(S3Listing, ReturnsKeysSizesPrefixesAndTheNextPage) {
   EXPECT_EQ(page->next, "1/go=on+");
 }
 
-TEST(S3Listing, TheLastPageNamesNoOther) {
+TEST(S3Listing, TheLastPageHasNoToken) {
   const auto page = parse_s3_page(page_of("<IsTruncated>false</IsTruncated>"));
   ASSERT_TRUE(page.ok());
   EXPECT_TRUE(page->objects.empty() && page->next.empty());

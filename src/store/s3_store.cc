@@ -92,7 +92,7 @@ result<> s3_store::list(std::string_view prefix, listing what, key_sink& sink) c
     for (const std::string& each : found.prefixes) {
       if (children && check_prefix(each).ok() && each.size() > prefix.size() && !sink.key(each, 0)) return {};
     }
-    if (found.next == next && !next.empty()) return error(errc::corrupt_data, "the server's listing goes in a circle");
+    if (found.next == next && !next.empty()) return error(errc::corrupt_data, "the server's listing repeats a page");
     next = std::move(found.next);
   } while (!next.empty());
   return {};

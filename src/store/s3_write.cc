@@ -43,7 +43,7 @@ result<std::vector<http_header>> condition_fields(s3_flavour flavour, const writ
       break;
     case write_condition::kind::must_match: {
       const std::string_view is = google ? generation_of(condition.expected) : entity_tag_of(condition.expected);
-      if (is.empty()) return error(errc::invalid_argument, "a condition names no version to match");
+      if (is.empty()) return error(errc::invalid_argument, "a condition has no version to match");
       out.push_back({google ? "x-goog-if-generation-match" : "If-Match", std::string(is)});
       break;
     }
@@ -155,7 +155,7 @@ void s3_write::begin_upload() {
 void s3_write::upload_begun(http_answer answer) {
   if (!is_success(answer)) return end(s3_refusal(answer, false));
   const std::string upload = first_element(answer.body, "UploadId");
-  if (upload.empty()) return end(error(errc::io_error, "the server did not name the upload that it began"));
+  if (upload.empty()) return end(error(errc::io_error, "the server did not return the id of the new upload"));
   upload_ = "uploadId=" + percent_encode(upload, false);
   send_parts();
 }
@@ -212,10 +212,10 @@ void s3_write::upload_answered(result<http_answer> answer) {
     return resolve_doubt();
   }
   if (!is_success(*answer)) return give_up(s3_refusal(*answer, conditional()));
-  // A success may turn into a failure while the server works on it: then the document reports it.
+  // A success may turn into a failure while the server works on it: then the document reports this.
   if (const std::string code = first_element(answer->body, "Code"); !code.empty()) {
     if (conditional() && code == "PreconditionFailed") return give_up(version_has_changed());
-    return give_up(error(errc::io_error, fmt::format("the server could not put the parts together: {}: {}", code,
+    return give_up(error(errc::io_error, fmt::format("the server could not combine the parts: {}: {}", code,
                                                      first_element(answer->body, "Message"))));
   }
   const std::string tag = first_element(answer->body, "ETag");

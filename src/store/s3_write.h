@@ -18,7 +18,7 @@ struct s3_store_options {
   std::uint64_t part_bytes = std::uint64_t{16} << 20;       ///< at least 5 MiB, except the last
 };
 
-/// A put or an erase as a chain of requests, each sent by the answer to the one before, so that no thread waits.
+/// A put or an erase as a chain of requests, each sent after the response to the previous one, so that no thread waits.
 ///
 /// Everything after the first request happens on the transport's thread, one step at a time. The chain owns itself:
 /// pending requests keep it alive. Bodies are hashed, if necessary, before the first request.

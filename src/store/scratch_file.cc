@@ -35,7 +35,7 @@ result<> check_room(const std::string& folder, std::uint64_t bytes) {
   const std::uint64_t free = static_cast<std::uint64_t>(room.f_bavail) * room.f_frsize;
   if (free >= bytes) return {};
   return error(errc::resource_exhausted,
-               fmt::format("'{}' has {} bytes of room, the scratch file needs {}", folder, free, bytes));
+               fmt::format("'{}' has {} bytes of free space, the scratch file needs {}", folder, free, bytes));
 }
 
 }  // namespace
@@ -48,7 +48,7 @@ result<std::unique_ptr<scratch_file>> scratch_file::open(const std::string& fold
   descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!file) return failed("creating the scratch file");
   if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0)
-    return error(errc::conflict, fmt::format("another process works with the scratch file '{}'", path));
+    return error(errc::conflict, fmt::format("another process uses the scratch file '{}'", path));
   std::unique_ptr<scratch_file> made(new scratch_file(std::move(file), path, bytes));
   made->marks_.resize(static_cast<std::size_t>(marks));
   if (goes_on && has_identity(made->file_.get(), bytes + marks, identity)) {
@@ -61,7 +61,7 @@ result<std::unique_ptr<scratch_file>> scratch_file::open(const std::string& fold
   }
   const auto size = static_cast<off_t>(bytes + marks);
   if (::ftruncate(made->file_.get(), 0) != 0 || ::ftruncate(made->file_.get(), size) != 0)
-    return failed("making room in the scratch file");
+    return failed("reserving space in the scratch file");
   PENSTOCK_TRY(made->write(bytes + marks, bytes_of(identity)));
   return made;
 }
@@ -87,9 +87,9 @@ result<std::unique_ptr<scratch_file>> scratch_file::join(const std::string& fold
                              path));
   if (!file) return write_failure(errno, fmt::format("opening the scratch file '{}'", path));
   if (::flock(file.get(), LOCK_SH | LOCK_NB) != 0)
-    return error(errc::conflict, fmt::format("another process has the scratch file '{}' alone", path));
+    return error(errc::conflict, fmt::format("another process uses the scratch file '{}' exclusively", path));
   if (!has_identity(file.get(), bytes + marks, identity))
-    return error(errc::conflict, fmt::format("the scratch file '{}' is of a copy with other options", path));
+    return error(errc::conflict, fmt::format("the scratch file '{}' belongs to a copy with other options", path));
   std::unique_ptr<scratch_file> made(new scratch_file(std::move(file), path, bytes));
   made->marks_.resize(static_cast<std::size_t>(marks));
   PENSTOCK_TRY(made->read(bytes, made->marks_));

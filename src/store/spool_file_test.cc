@@ -15,7 +15,7 @@ std::vector<std::byte> bytes(std::size_t count, int value) {
   return std::vector<std::byte>(count, static_cast<std::byte>(value));
 }
 
-TEST(SpoolFile, KeepsWhatSeveralThreadsAppendAndHasNoName) {
+TEST(SpoolFile, KeepsAppendsOfSeveralThreadsAndHasNoName) {
   const std::string folder = ::testing::TempDir() + "spool_" + std::to_string(::getpid());
   std::filesystem::create_directory(folder);
   auto made = spool_file::make(folder);

@@ -17,11 +17,11 @@ error bad_key(std::string_view key, std::string_view why) {
 result<> check_key(std::string_view key) {
   std::size_t begin = 0;
   for (std::size_t i = 0; i <= key.size(); ++i) {
-    if (i < key.size() && key[i] == '\0') return bad_key(key, "must not hold a NUL");
+    if (i < key.size() && key[i] == '\0') return bad_key(key, "must not contain a NUL");
     if (i < key.size() && key[i] != '/') continue;
     const std::string_view segment = key.substr(begin, i - begin);
-    if (segment.empty()) return bad_key(key, "must not be empty, nor begin or end with '/', nor hold '//'");
-    if (segment == "." || segment == "..") return bad_key(key, "must not hold the segments '.' and '..'");
+    if (segment.empty()) return bad_key(key, "must not be empty, nor begin or end with '/', nor contain '//'");
+    if (segment == "." || segment == "..") return bad_key(key, "must not contain the segments '.' and '..'");
     begin = i + 1;
   }
   return {};

@@ -79,8 +79,8 @@ result<byte_extent> find_extent(const byte_read& wanted, std::uint64_t size_byte
   }
   if (extent.length > wanted.max_bytes) {
     return error(errc::corrupt_data,
-                 fmt::format("{} {} bytes, at most {} can be right",
-                             range.whole() ? "the object is" : "the range takes", extent.length, wanted.max_bytes));
+                 fmt::format("{} {} bytes, at most {} are allowed", range.whole() ? "the object is" : "the range takes",
+                             extent.length, wanted.max_bytes));
   }
   if (!wanted.destination.empty() && extent.length != wanted.destination.size()) {
     return error(range.whole() ? errc::corrupt_data : errc::internal,
@@ -92,7 +92,7 @@ result<byte_extent> find_extent(const byte_read& wanted, std::uint64_t size_byte
 result<std::span<std::byte>> find_room(const byte_read& wanted, std::uint64_t length) {
   if (!wanted.destination.empty()) return wanted.destination;
   if (length == 0) return std::span<std::byte>();
-  if (wanted.buffer == nullptr) return error(errc::internal, "a read came without a place for its bytes");
+  if (wanted.buffer == nullptr) return error(errc::internal, "a read has no memory for its bytes");
   PENSTOCK_ASSIGN(const std::span<std::byte> room, wanted.buffer->reserve(length));
   return room.first(static_cast<std::size_t>(length));
 }
@@ -132,9 +132,9 @@ result<> check_condition(const write_condition& condition, const version* presen
       return {};
     case write_condition::kind::must_be_absent:
       if (present == nullptr) return {};
-      return error(errc::version_changed, "the object exists, it was to be created");
+      return error(errc::version_changed, "the object exists, although it must be absent");
     case write_condition::kind::must_match:
-      if (!condition.expected.known()) return error(errc::invalid_argument, "a condition names no version to match");
+      if (!condition.expected.known()) return error(errc::invalid_argument, "a condition has no version to match");
       if (present != nullptr && *present == condition.expected) return {};
       return version_has_changed();
   }

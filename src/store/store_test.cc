@@ -26,7 +26,7 @@ class bare_store final : public store {
   std::string uri() const override { return "bare:"; }
 };
 
-TEST(Store, RefusesWritesAndListingsThatItDoesNotHave) {
+TEST(Store, RefusesUnsupportedWritesAndListings) {
   bare_store bare;
   struct : key_sink {
     bool key(std::string_view, std::uint64_t) override { return true; }
@@ -36,7 +36,7 @@ TEST(Store, RefusesWritesAndListingsThatItDoesNotHave) {
   EXPECT_EQ(bare.list("", listing::objects, sink).error().code(), errc::unsupported);
 }
 
-TEST(ByteExtent, NamesRangeAndSizeIfARangeLeavesTheObject) {
+TEST(ByteExtent, NamesRangeAndSizeIfARangeExceedsTheObject) {
   byte_read read;
   read.range = {1024, 4096, false};
   EXPECT_EQ(find_extent(read, 5119).error().to_string(),
@@ -62,7 +62,7 @@ TEST(ByteExtent, EndsWithAnObjectThatMayEndEarly) {
   EXPECT_EQ(find_extent(read, 67).error().code(), errc::corrupt_data);
 }
 
-TEST(ByteExtent, BoundsWhatAReadReturns) {
+TEST(ByteExtent, BoundsTheBytesOfARead) {
   byte_read read;
   read.max_bytes = 10;
   EXPECT_EQ(find_extent(read, 11).error().to_string(), "corrupt_data: the object is 11 bytes, at most 10 can be right");
@@ -79,7 +79,7 @@ TEST(ByteExtent, ADestinationOfAnotherSizeThanItsRangeIsAFault) {
   EXPECT_EQ(find_extent(read, 50).error().code(), errc::internal);
 }
 
-TEST(ByteExtent, ReadsWithoutAPlaceAreAFault) { EXPECT_EQ(find_room(byte_read{}, 1).error().code(), errc::internal); }
+TEST(ByteExtent, ReadsWithoutMemoryAreAFault) { EXPECT_EQ(find_room(byte_read{}, 1).error().code(), errc::internal); }
 
 TEST(PathKey, AcceptsSegmentsBetweenSlashes) {
   for (const char* key : {"a", "zarr.json", "a/b/c", "c/0/1", ".zarray", "...", "..a", "a..", "a/.b", " ", "a\\..\\b"})
@@ -95,9 +95,9 @@ TEST(PathKey, RefusesKeysThatCouldLeaveTheRoot) {
     EXPECT_EQ(checked.error().code(), errc::invalid_argument);
   }
   EXPECT_EQ(check_key("a/../b").error().to_string(),
-            "invalid_argument: a storage key must not hold the segments '.' and '..': 'a/../b'");
+            "invalid_argument: a storage key must not contain the segments '.' and '..': 'a/../b'");
   EXPECT_EQ(check_key("\n/\x1b[31m/").error().message(),
-            "a storage key must not be empty, nor begin or end with '/', nor hold '//': '?/?[31m/'");
+            "a storage key must not be empty, nor begin or end with '/', nor contain '//': '?/?[31m/'");
 }
 
 TEST(PathKey, PrefixesEndWithASlash) {

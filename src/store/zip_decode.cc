@@ -108,7 +108,7 @@ bool decode_xz(std::span<const std::byte> encoded, std::span<std::byte> out) noe
 result<> check_crc(std::span<const std::byte> out, const zip_entry& entry) {
   const std::uint32_t found = out.empty() ? 0 : libdeflate_crc32(0, out.data(), out.size());
   if (found == entry.crc) return {};
-  return damaged(fmt::format("has the checksum {:08x}, its directory says {:08x}", found, entry.crc));
+  return damaged(fmt::format("has the checksum {:08x}, its directory has {:08x}", found, entry.crc));
 }
 
 result<> check_method(const zip_entry& entry) {

@@ -84,7 +84,7 @@ result<std::uint64_t> read_zip64_end(const zip_reader& file, std::uint64_t recor
     out.directory_offset = u64(record, 48);
     return at;
   }
-  return corrupt("the zip64 end-of-central-directory record is not where its locator says");
+  return corrupt("the zip64 end-of-central-directory record is not at the position in its locator");
 }
 
 // One record of the central directory, with views of its variable parts.
@@ -100,8 +100,8 @@ result<> walk_extra(std::span<const std::byte> extra, std::string_view name, Vis
   while (extra.size() >= 4) {
     const std::size_t size = u16(extra, 2);
     if (size > extra.size() - 4) {
-      return corrupt(fmt::format("an extra field of the zip entry '{}' has {} bytes, only {} are there", shown(name),
-                                 size, extra.size() - 4));
+      return corrupt(fmt::format("an extra field of the zip entry '{}' has {} bytes, only {} exist", shown(name), size,
+                                 extra.size() - 4));
     }
     PENSTOCK_TRY(visit(u16(extra, 0), extra.subspan(4, size)));
     extra = extra.subspan(4 + size);
@@ -292,7 +292,7 @@ result<std::uint64_t> find_zip_data(std::span<const std::byte> local_header, con
     return corrupt(fmt::format("there is no local header of a zip entry at byte {}", entry.header_offset));
   const std::uint64_t data = entry.header_offset + kZipLocalBytes + u16(local_header, 26) + u16(local_header, 28);
   if (data > entry.limit || entry.encoded_bytes > entry.limit - data) {
-    return corrupt(fmt::format("the zip entry at byte {} reaches into what follows it: {} bytes at {}, at most to {}",
+    return corrupt(fmt::format("the zip entry at byte {} overlaps the following data: {} bytes at {}, at most to {}",
                                entry.header_offset, entry.encoded_bytes, data, entry.limit));
   }
   return data;

@@ -117,7 +117,7 @@ TEST(ZipDirectory, InflatesDeflatedEntries) {
   EXPECT_EQ(read_now(store, "index.js", {4, 2, false})->text, "fs");
 }
 
-TEST(ZipDirectory, RefusesTheDamageThatTheFilesAreNamedAfter) {
+TEST(ZipDirectory, RefusesTheDamageNamedByTheFile) {
   const std::map<std::string, std::string> wanted = {
       {"End_of_central_directory_record_signature_not_found_Either_not_a_zip_file_or_file_is_truncated",
        "corrupt_data: this is not a zip archive, or its end is missing: there is no end-of-central-directory record"},
@@ -129,13 +129,13 @@ TEST(ZipDirectory, RefusesTheDamageThatTheFilesAreNamedAfter) {
        "corrupt_data: the zip entry 'empty.txt' exceeds the file: 4294967295 bytes at 4294967295, the directory begins "
        "at 63"},
       {"extra_field_length_exceeds_extra_field_buffer_size",
-       "corrupt_data: an extra field of the zip entry 'b.txt' has 12 bytes, only 11 are there"},
+       "corrupt_data: an extra field of the zip entry 'b.txt' has 12 bytes, only 11 exist"},
       {"file_data_overflows_file_bounds_63_2147483647_308",
        "corrupt_data: the zip entry 'a.txt' exceeds the file: 2147483647 bytes at 0, the directory begins at 136"},
       {"invalid_central_directory_file_header_signature_0x1014b50",
        "corrupt_data: there is no entry at byte 75 of the zip archive's directory"},
       {"invalid_zip64_end_of_central_directory_record_signature",
-       "corrupt_data: the zip64 end-of-central-directory record is not where its locator says"},
+       "corrupt_data: the zip64 end-of-central-directory record is not at the position in its locator"},
       {"multivolume_zip_files_are_not_supported_this_is_volume_1",
        "unsupported: zip archives of several volumes are not supported"},
       {"zip64_extended_information_extra_field_does_not_include_compressed_size",
@@ -202,7 +202,7 @@ TEST(ZipDirectory, NumbersBeyond32BitsAreWrittenAndRead) {
   EXPECT_EQ(parsed->entries.at("far").header_offset, kFar + 500);
 }
 
-TEST(ZipDirectory, MoreEntriesThan16BitsCountAreWrittenAndRead) {
+TEST(ZipDirectory, MoreThan65535EntriesAreWrittenAndRead) {
   std::vector<std::pair<std::string, zip_entry>> entries;
   for (std::uint64_t i = 0; i < 70'000; ++i) entries.emplace_back(std::to_string(i), entry_at(i * 40, 1));
   const auto parsed = parse(archive_of(entries, 70'000 * 40));
@@ -260,7 +260,7 @@ TEST(ZipDirectory, EveryCutOfAnArchiveIsRefused) {
     EXPECT_FALSE(parse(bytes(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(size))).ok()) << size;
 }
 
-TEST(ZipDirectory, AStoredEntryHasTheSizeThatIsStored) {
+TEST(ZipDirectory, AStoredEntryHasItsStoredSize) {
   zip_entry entry = entry_at(0, 5);
   entry.decoded_bytes = 7;
   EXPECT_EQ(complaint(archive_of({{"a", entry}})), "corrupt_data: the zip entry 'a' is stored as 5 bytes and has 7");

@@ -156,7 +156,7 @@ void zip_store::read(std::span<const byte_read> reads, completion_sink& sink, st
     } else if (!archive.ok()) {
       sink.complete(one.tag, archive.error().clone());
     } else if (*archive == nullptr) {
-      sink.complete(one.tag, error(errc::not_found, "no such object: the archive is not there"));
+      sink.complete(one.tag, error(errc::not_found, "no such object: the archive does not exist"));
     } else {
       auto done = read_one(**archive, one);
       if (!done.ok() && done.error().code() == errc::corrupt_data && !still(**archive)) {
@@ -271,7 +271,7 @@ result<zip_writer*> zip_store::begin_writing() {
 result<version> zip_store::put(std::string_view key, std::span<const part> parts, const write_condition& condition) {
   PENSTOCK_TRY(check_key(key));
   if (condition.what == write_condition::kind::must_match && !condition.expected.known())
-    return error(errc::invalid_argument, "a condition names no version to match");
+    return error(errc::invalid_argument, "a condition has no version to match");
   const std::lock_guard lock(opened_.get().write_mutex);
   PENSTOCK_ASSIGN(zip_writer* const writer, begin_writing());
   return writer->put(key, parts, condition);

@@ -87,7 +87,7 @@ TEST_F(ZipStore, AnOpenStoreSeesTheFlushesOfOthers) {
   }
 }
 
-TEST_F(ZipStore, WritesLeaveTheVersionsOfOtherEntriesAsTheyAre) {
+TEST_F(ZipStore, WritesDoNotChangeTheVersionsOfOtherEntries) {
   zip_store store(path_);
   put(store, "a", "one");
   const auto seen = read_now(store, "a");
@@ -115,7 +115,7 @@ TEST_F(ZipStore, SmallWritesDoNotLetTheArchiveGrowWithEachDirectory) {
 TEST_F(ZipStore, ErasedEntriesAreAbsentAndAnEmptyArchiveIsValid) {
   zip_store store(path_);
   EXPECT_TRUE(store.erase("a", {}).ok());
-  EXPECT_FALSE(fs::exists(path_)) << "nothing is made to erase from it";
+  EXPECT_FALSE(fs::exists(path_)) << "no archive is created for an erase";
   put(store, "a", "one");
   flush(store);
   ASSERT_TRUE(store.erase("a", {}).ok());
@@ -153,7 +153,7 @@ TEST_F(ZipStore, KeepsCommentsAndEntriesOfOtherPrograms) {
   EXPECT_EQ(as_others_see_it("new"), "object");
 }
 
-TEST_F(ZipStore, ArchivesWithNamesInAnotherEncodingAreOnlyRead) {
+TEST_F(ZipStore, ArchivesWithNamesInAnotherEncodingAreReadOnly) {
   fs::copy_file(fs::path(PENSTOCK_SOURCE_DIR) / "tests/data/zip/yauzl/success/unicode-path-extra-field.zip", path_);
   zip_store store(path_);
   const auto done = store.put("k", {}, {});
@@ -196,7 +196,7 @@ TEST_F(ZipStore, SeveralStoresOfOneArchiveTakeTurns) {
       EXPECT_EQ(as_others_see_it("of/" + std::to_string(w) + "/" + std::to_string(n)), "x");
 }
 
-TEST_F(ZipStore, AKilledWriterLeavesTheArchiveAsItWas) {
+TEST_F(ZipStore, AKilledWriterLeavesTheArchiveUnchanged) {
   {
     zip_store store(path_);
     put(store, "a", "one");

@@ -77,7 +77,7 @@ result<> zip_writer::take_lock() {
     if (errno == EINTR) continue;
     if (errno != EWOULDBLOCK)
       return error(errc::unsupported, "this filesystem has no locks, which writing to a zip archive needs");
-    if (clock::now() >= deadline) return error(errc::conflict, "another writer holds the zip archive");
+    if (clock::now() >= deadline) return error(errc::conflict, "another writer uses the zip archive");
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   locked_ = true;
@@ -212,8 +212,7 @@ result<> zip_writer::commit() {
   if (cuts) PENSTOCK_TRY(sync());
   const std::uint64_t end = begin + bytes.size();
   // Also if nothing is to be truncated: a failed put may have left bytes there.
-  if (::ftruncate(to.file(), static_cast<::off_t>(end)) != 0) return write_failure(errno, "cutting the archive");
-  if (cuts) started_ = false;  // the old directory is gone: after a failure the archive is the new one
+  if (::ftruncate(to.file(), static_cast<::off_t>(end)) != 0) return write_failure(errno, "truncating the archive");
   stamp_file(to.file());
   if (auto synced = sync(); !synced.ok()) {
     if (cuts) mark_.remove();

@@ -334,7 +334,7 @@ class fault_store final : public store {
   }
   static result<read_done> copied(const byte_read& read, read_done done) {
     if (!read.destination.empty() || done.bytes.empty()) return done;
-    if (read.buffer == nullptr) return error(errc::internal, "a read came without a place for its bytes");
+    if (read.buffer == nullptr) return error(errc::internal, "a read has no memory for its bytes");
     auto room = read.buffer->reserve(done.bytes.size());
     if (!room.ok()) return std::move(room).error();
     std::memcpy(room->data(), done.bytes.data(), done.bytes.size());

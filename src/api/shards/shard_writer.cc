@@ -91,7 +91,7 @@ result<std::string> shard_writer::next(const shard_values& values) {
   const fs::path folder = fs::path(next_).parent_path();
   std::error_code failed;
   if (!folder.empty()) fs::create_directories(folder, failed);
-  if (failed) return write_failure(failed.value(), "making the folder of '" + next_ + "'");
+  if (failed) return write_failure(failed.value(), "creating the folder of '" + next_ + "'");
   rows_.resize(paths_.size());
   rows_.push_back(shape[0]);
   return next_;

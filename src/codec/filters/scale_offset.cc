@@ -119,7 +119,7 @@ class scale_offset_codec final : public number_codec {
     });
     if (exact) return {};
     return error{decode ? errc::corrupt_data : errc::invalid_argument,
-                 fmt::format("{} does not hold every result of {}", to_string(work), description_)};
+                 fmt::format("{} cannot hold every result of {}", to_string(work), description_)};
   }
 
   scalar offset_, scale_;
@@ -173,7 +173,7 @@ class small_scale_codec final : public item_codec {
       const auto made = change(static_cast<float>(type_.value_of(type_.load_bits(in.data() + i))), decode);
       if (!made) {
         return error{decode ? errc::corrupt_data : errc::invalid_argument,
-                     fmt::format("{} does not hold every result of {}", type_.type().name(), description_)};
+                     fmt::format("{} cannot hold every result of {}", type_.type().name(), description_)};
       }
       type_.store_bits(out + i, *made);
     }
