@@ -226,7 +226,7 @@ class ceiling {
         if (libdeflate_zlib_decompress(context.get(), from + which.encoded_at, which.length, to, which.decoded,
                                        &made) != LIBDEFLATE_SUCCESS ||
             made != which.decoded) {
-          fail("a chunk is not a zlib stream, or not of the size that was said");
+          fail("a chunk is not a zlib stream, or has another size than announced");
         }
         if (shuffled) unshuffle(scratch->data(), into + which.decoded_at, which.decoded / 4);
       };
@@ -249,7 +249,7 @@ class ceiling {
           decode(context.get(), which, from + which.encoded_at, scratch->data());
         } else if (libdeflate_zlib_decompress(inflate.get(), from + which.encoded_at, which.length, scratch->data(),
                                               which.decoded, nullptr) != LIBDEFLATE_SUCCESS) {
-          fail("a chunk is not a zlib stream, or not of the size that was said");
+          fail("a chunk is not a zlib stream, or has another size than announced");
         }
         tiles_.place(static_cast<std::size_t>(&which - chunks_.data()), scratch->data(), *row, image);
       };
@@ -270,7 +270,7 @@ class ceiling {
       auto row = std::make_shared<std::vector<std::byte>>();
       return [=, this, &codes](const chunk& which) {
         const auto at = static_cast<std::size_t>(&which - chunks_.data());
-        if (!decoder->join(codes[at], scratch->data(), which.decoded)) fail("a chunk is not of the size that was said");
+        if (!decoder->join(codes[at], scratch->data(), which.decoded)) fail("a chunk has another size than announced");
         if (place) tiles_.place(at, scratch->data(), *row, image);
       };
     });
@@ -397,7 +397,7 @@ class ceiling {
 
   static void decode(ZSTD_DCtx* context, const chunk& which, const std::byte* from, std::byte* into) {
     if (ZSTD_decompressDCtx(context, into, which.decoded, from, which.length) != which.decoded) {
-      fail("a chunk is not zstd, or not of the size that was said");
+      fail("a chunk is not zstd, or has another size than announced");
     }
   }
 

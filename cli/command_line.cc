@@ -82,7 +82,7 @@ void command::storage(storage_flags& flags) {
         break;
     }
   }
-  app_->add_flag("--allow-local", flags.allow_local, "References there may name files of this machine")->group(group);
+  app_->add_flag("--allow-local", flags.allow_local, "References may name files on this machine")->group(group);
 }
 
 void command::json(const char* what) { app_->add_flag("--json", *as_json_, what); }

@@ -149,7 +149,7 @@ int copy_all(const session& speak, const copy_arguments& given) {
   if (given.dry_run) {
     if (speak.as_json)
       return speak.print_document(json::object_t{{"omitted", std::move(omitted)}, {"steps", std::move(steps)}});
-    return speak.print(report->steps.empty() ? "nothing is encoded anew\n" : plan_text(*report));
+    return speak.print(report->steps.empty() ? "nothing needs encoding\n" : plan_text(*report));
   }
   if (speak.as_json) {
     return speak.print_document(json::object_t{{"source", given.from},
@@ -167,8 +167,7 @@ int copy_all(const session& speak, const copy_arguments& given) {
   if (report->groups != 0) text += " in " + counted(report->groups, "group");
   if (report->objects_copied != 0)
     text += fmt::format(", {} copied as they are", counted(report->objects_copied, "object"));
-  if (report->objects_written != 0)
-    text += fmt::format(", {} encoded anew", counted(report->objects_written, "object"));
+  if (report->objects_written != 0) text += fmt::format(", {} encoded", counted(report->objects_written, "object"));
   if (report->objects_skipped != 0) text += fmt::format(", {} already existed", report->objects_skipped);
   return speak.print(text + fmt::format(", {}\n", bytes_text(static_cast<double>(report->bytes))));
 }
@@ -182,25 +181,24 @@ void add_options(command& verb, const std::shared_ptr<copy_arguments>& given) {
   verb.required("DST", given->to, "A path, or a file: or zip: URI");
   verb.option("--chunks", given->chunks,
               "The new chunks: lengths (64,64), lengths by dimension (time=1,lat=-1: a whole dimension is -1), or a "
-              "size (8MiB); the source's without it");
+              "size (8MiB); default: those of the source");
   verb.option("--shards", given->shards, "The new shards, as --chunks, 'auto' or 'none'");
   verb.option("--codec", given->codec,
               "The new codecs: names (zstd, zstd:5 with its level, or delta,zstd), JSON, 'auto' or 'none'");
-  verb.option("--zarr-format", given->zarr_format, {2, 3}, "2 or 3; the source's without it");
-  verb.option("--memory", given->memory,
-              "For blocks of elements, such as 2GiB; half of the context's limit without it");
+  verb.option("--zarr-format", given->zarr_format, {2, 3}, "2 or 3; default: the source's");
+  verb.option("--memory", given->memory, "For blocks of elements, such as 2GiB; default: half of the context's limit");
   verb.option("--scratch", given->scratch,
               given->rechunks
-                  ? "A folder for what does not fit into the memory; the destination's without it"
-                  : "A folder for what does not fit into the memory; chunks are decoded more often without");
+                  ? "A folder for data that exceeds the memory limit; default: the destination's"
+                  : "A folder for data that exceeds the memory limit; without it, chunks are decoded several times");
   verb.flag("--dry-run", given->dry_run, "Check everything and print the plan; write nothing");
   verb.flag("--verify", given->verify, "Read the copy and the source, and compare");
   verb.flag("--overwrite", given->overwrite,
             "Replace an existing destination: the copy is written next to it and takes its place at the end, where the "
             "store can exchange them (files)");
   verb.flag("--resume", given->resume, "Continue an interrupted copy: existing objects are kept", "--overwrite");
-  verb.flag("--durable", given->durable, "End only when the device has everything");
-  verb.threads(given->threads, "Threads that copy; the processor's cores without it");
+  verb.flag("--durable", given->durable, "End only when all data is on the storage device");
+  verb.threads(given->threads, "Threads for copying; default: one for each core");
   verb.json("Print one JSON document");
 }
 
@@ -208,7 +206,7 @@ void add_options(command& verb, const std::shared_ptr<copy_arguments>& given) {
 
 void add_copy(command_line& line) {
   auto given = std::make_shared<copy_arguments>();
-  command verb = line.add("copy", "Copy an array, or a group and all that is in it");
+  command verb = line.add("copy", "Copy an array, or a group with all of its members");
   add_options(verb, given);
   verb.footer(
       "Arrays that keep chunks, shards, codecs and format are copied byte for byte; others are decoded and encoded\n"

@@ -341,19 +341,19 @@ int diff(const session& speak, const diff_arguments& given) {
 
 void add_diff(command_line& line) {
   auto given = std::make_shared<diff_arguments>();
-  command verb = line.add("diff", "Compare two arrays, or two groups and all that is in them");
+  command verb = line.add("diff", "Compare two arrays, or two groups with all of their members");
   verb.required("A", given->a, "A path or a URI, of any format");
   verb.required("B", given->b, "Another one");
-  verb.option("--rtol", given->rtol, "Numbers are equal within this part of B's");
-  verb.option("--atol", given->atol, "Numbers are equal within this difference");
+  verb.option("--rtol", given->rtol, "Relative tolerance: the allowed difference as a fraction of B's number");
+  verb.option("--atol", given->atol, "Absolute tolerance: the allowed difference");
   verb.flag("--values", given->only_values, "Compare shapes, types and values; not attributes and dimension names");
-  verb.option("--max-differences", given->most, "Write out at most that many");
-  verb.threads(given->threads, "Threads that decode; the processor's cores without it");
+  verb.option("--max-differences", given->most, "List at most that many differences");
+  verb.threads(given->threads, "Threads for decoding; default: one for each core");
   verb.json("Print one JSON document");
   verb.footer(
       "Compares members, shapes, types, dimension names, attributes and values. Chunks, codecs and formats may "
       "differ.\n"
-      "NaN equals NaN. Exit status: 0 equal, 1 different, 2 not compared, as of diff(1).\n\n"
+      "NaN equals NaN. Exit status: 0 equal, 1 different, 2 not compared, as for diff(1).\n\n"
       "Examples:\n  penstock diff data.zarr copy.zarr\n  penstock diff model.nc model.zarr --values --rtol 1e-6");
   verb.runs([given](const session& speak) { return diff(speak, *given); });
 }

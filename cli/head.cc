@@ -38,9 +38,9 @@ int head(const session& speak, const head_arguments& given) {
   if (given.count == 0 || given.count > kMostItems)
     return speak.refuse(fmt::format("--count must be from 1 to {}, got {}", kMostItems, given.count));
   if (given.format != "text" && speak.as_json)
-    return speak.refuse(fmt::format("--json and --format {} both want stdout", given.format));
+    return speak.refuse(fmt::format("--json and --format {} both write to stdout", given.format));
   if (is_npy && isatty(STDOUT_FILENO) == 1)
-    return speak.refuse("stdout is a terminal; send it into a file or a pipe: penstock head ... > out.npy");
+    return speak.refuse("stdout is a terminal; redirect it to a file or a pipe: penstock head ... > out.npy");
   const auto a = open_one(speak, given.uri);
   if (!a.ok()) return speak.fail(a.error());
   const std::size_t rank = a->shape().size();
@@ -100,10 +100,10 @@ void add_head(command_line& line) {
   verb.required("URI", given->uri, "A path or a URI");
   verb.option("-n,--count", given->count, "Elements along each of the last two dimensions");
   verb.option("--format", given->format, {"text", "csv", "npy", "png"},
-              "Brackets as NumPy's, CSV, the bytes of a .npy file, or a picture (by the Python package)");
+              "Brackets as in NumPy, CSV, the bytes of a .npy file, or a picture (by the Python package)");
   verb.json("Print one JSON document");
   verb.footer(
-      "Of an array with more than two dimensions, the first element along the leading ones is taken.\n\n"
+      "If an array has more than two dimensions, the leading ones are fixed at index 0.\n\n"
       "Examples:\n  penstock head data.zarr/t2m\n  penstock head data.zarr/lat -n 100 --format csv\n"
       "  penstock head data.zarr/t2m -n 500 --format png > corner.png");
   verb.runs([given](const session& speak) { return head(speak, *given); });

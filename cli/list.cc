@@ -143,7 +143,7 @@ int list(const session& speak, const list_arguments& given) {
 
 void add_ls(command_line& line) {
   auto given = std::make_shared<list_arguments>();
-  command verb = line.add("ls", "List what is in a group, a line for each member");
+  command verb = line.add("ls", "List the members of a group, one line for each");
   verb.required("URI", given->uri, "A path or a URI");
   verb.flag("-l,--long", given->long_lines, "Show chunks and codecs, too");
   verb.flag("-1,--names", given->only_names, "Show names only; no member is opened");

@@ -212,11 +212,11 @@ int read(const session& speak, const read_arguments& given) {
   if (is_window(given)) return read_window(speak, given);
   auto which = parse_selection(given.selection);
   if (!which.ok()) return speak.refuse(which.error().message());
-  if (given.output == "-" && speak.as_json) return speak.refuse("--json and -o - both want stdout");
+  if (given.output == "-" && speak.as_json) return speak.refuse("--json and -o - both write to stdout");
   if (given.format == "csv" && given.output.empty() && speak.as_json)
-    return speak.refuse("--json and --format csv both want stdout");
+    return speak.refuse("--json and --format csv both write to stdout");
   if (given.output == "-" && output_format(given) != "csv" && isatty(STDOUT_FILENO) == 1) {
-    return speak.refuse("stdout is a terminal; name a file with -o, or send it into a pipe");
+    return speak.refuse("stdout is a terminal; name a file with -o, or redirect it to a pipe");
   }
   if (!given.output.empty() && output_format(given).empty()) {
     return speak.refuse(
@@ -258,14 +258,14 @@ void add_read(command_line& line) {
   auto given = std::make_shared<read_arguments>();
   command verb = line.add("read", "Write a selection to a file, or print a small one");
   verb.required("URI", given->uri, "A path, or a file: URI");
-  verb.option("SELECTION", given->selection, "As in Python: '0:10, ::2', '..., -1'; all of the array without it");
+  verb.option("SELECTION", given->selection, "As in Python: '0:10, ::2', '..., -1'; default: the whole array");
   verb.option(
       "-o,--output", given->output,
       "out.npy, out.csv (at most two dimensions), out.bin (bare values, C order, this machine's byte order), or "
       "- for stdout; of an image out.tif, or out.png (by the Python package)");
   verb.option("--format", given->format, {"npy", "csv", "bin", "png"},
-              "Where the name does not say it; csv without -o is printed");
-  verb.threads(given->threads, "Threads that decode; the processor's cores without it");
+              "If the name does not determine it; csv without -o is printed");
+  verb.threads(given->threads, "Threads for decoding; default: one for each core");
   verb.flag("--force", given->force, "Replace the file if it exists");
   verb.option("--bounds", given->bounds, "Of an image: left bottom right top, in the units of its CRS");
   verb.option("--shape", given->shape, 2, "Of an image: rows and columns of the result");

@@ -109,7 +109,7 @@ result<std::vector<geo_key>> keys_of(const georeference& of) {
   if (code) {
     if (const auto system = epsg_system(*code); system.ok()) return geo_keys_of(*system);
   }
-  return error(errc::unsupported, "the image's coordinate system is in its .aux.xml, and to write it takes PROJ")
+  return error(errc::unsupported, "the image's coordinate system is in its .aux.xml, and writing it needs PROJ")
       .note("the Python package writes it; out.npy has no coordinate system");
 }
 
@@ -229,8 +229,9 @@ int read_window(const session& speak, const read_arguments& given) {
   if (!given.output.empty() && output_format(given).empty() && !is_tiff(given))
     return speak.refuse(
         fmt::format("a window is written to out.bin, out.npy, out.png or out.tif, not to '{}'", given.output));
-  if (given.output == "-" && speak.as_json) return speak.refuse("--json and -o - both want stdout");
-  if (output_format(given) == "csv") return speak.refuse("a window has bands: --format csv takes a selection instead");
+  if (given.output == "-" && speak.as_json) return speak.refuse("--json and -o - both write to stdout");
+  if (output_format(given) == "csv")
+    return speak.refuse("a window has bands, which --format csv cannot hold: give a selection instead");
   const auto options = options_of(given);
   if (!options.ok()) return speak.refuse(options.error().message());
   std::error_code none;

@@ -64,15 +64,15 @@ std::span<const storage_flag> known_storage_flags() noexcept {
   using enum storage_flag::kind;
   static constexpr storage_flag kFlags[] = {
       {"anon", on, "Do not sign requests"},
-      {"profile", text, "Of the credentials file"},
-      {"region", text, "Of the bucket"},
-      {"endpoint_url", text, "Of another service with the same protocol"},
+      {"profile", text, "A profile of the credentials file"},
+      {"region", text, "The region of the bucket"},
+      {"endpoint_url", text, "The URL of another service with the same protocol"},
       {"path_style", on, "Name the bucket in the path"},
       {"headers", header, "'NAME: VALUE', sent with each request; may be repeated"},
       {"ca_bundle", text, "A file of certificates to trust"},
-      {"netrc", on, "Take names and passwords from ~/.netrc"},
-      {"timeout", text, "Seconds that a server may be silent"},
-      {"retries", text, "After failures that may pass"},
+      {"netrc", on, "Read user names and passwords from ~/.netrc"},
+      {"timeout", text, "The longest time without data from the server, in seconds"},
+      {"retries", text, "Retries after temporary failures"},
   };
   return kFlags;
 }

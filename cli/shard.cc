@@ -21,7 +21,7 @@ struct shard_arguments {
 
 int save(const session& speak, const shard_arguments& given) {
   if ((given.rows == 0) == (given.shards == 0))
-    return speak.refuse("give --rows of each file or the number of --shards, one of them");
+    return speak.refuse("give either --rows of each file or the number of --shards");
   save_shards_options options;
   if (given.rows != 0) options.rows = given.rows;
   if (given.shards != 0) options.shards = given.shards;
@@ -44,17 +44,17 @@ int save(const session& speak, const shard_arguments& given) {
 
 void add_shard(command_line& line) {
   auto given = std::make_shared<shard_arguments>();
-  command verb = line.add("shard", "Write an array as many files");
+  command verb = line.add("shard", "Write an array to several files");
   verb.required("SRC", given->from, "A path, or a file: or zip: URI");
   verb.required("PATTERN", given->pattern, "Names with {} for the number, which may have a width: run/part_{:05d}.npy");
   verb.option("--rows", given->rows, "Rows of each file but the last");
-  verb.option("--shards", given->shards, "Or the number of files, of as equal lengths as can be");
-  verb.option("--manifest", given->manifest, "Its name in the folder of the files, or 'none'");
-  verb.threads(given->threads, "Threads that read; the processor's cores without it");
+  verb.option("--shards", given->shards, "Or the number of files, with lengths as equal as possible");
+  verb.option("--manifest", given->manifest, "The name of the manifest in the folder of the files, or 'none'");
+  verb.threads(given->threads, "Threads for reading; default: one for each core");
   verb.json("Print one JSON document");
   verb.footer(
-      "Cuts the array along its first dimension. The suffix is .npy, .raw, .bin, .npz, .zarr or .tif.\n"
-      "Files of the same pattern and of higher numbers, which an earlier run left, are removed at the end.\n\n"
+      "Divides the array along its first dimension. The suffix is .npy, .raw, .bin, .npz, .zarr or .tif.\n"
+      "Files of the same pattern with higher numbers, from an earlier run, are removed at the end.\n\n"
       "Examples:\n"
       "  penstock shard data.zarr 'run/part_{:05d}.npy' --rows 100000\n"
       "  penstock shard data.h5/speed 'raw/part_{}.raw' --shards 8 --manifest none");

@@ -201,9 +201,9 @@ void add_stats(command_line& line) {
   auto given = std::make_shared<stats_arguments>();
   command verb = line.add("stats", "Minimum, maximum, mean and deviation of an array or a selection");
   verb.required("URI", given->uri, "A path or a URI");
-  verb.option("SELECTION", given->selection, "As in Python: '0:10, ::2', '..., -1'; all of the array without it");
+  verb.option("SELECTION", given->selection, "As in Python: '0:10, ::2', '..., -1'; default: the whole array");
   verb.option("--skip", given->skip, "Omit elements equal to this number, such as a nodata value");
-  verb.threads(given->threads, "Threads that decode; the processor's cores without it");
+  verb.threads(given->threads, "Threads for decoding; default: one for each core");
   verb.json("Print one JSON document");
   verb.footer(
       "Needs memory for 64 MiB of elements, or one layer of chunks. NaN is counted and omitted; std is that of the\n"

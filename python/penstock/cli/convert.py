@@ -38,7 +38,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("source", metavar="SRC", help="what penstock opens")
+    parser.add_argument("source", metavar="SRC", help="a path or URI that penstock opens")
     parser.add_argument("target", metavar="DST", help="a path; a URI for Zarr")
     parser.add_argument("--chunks", help="of Zarr and HDF5: 64,64, or time=24,lat=-1 by name, or 8MiB")
     parser.add_argument("--shards", help="of Zarr: as --chunks, or 'auto' or 'none'; the number of many files")
@@ -46,7 +46,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--codec", help="of Zarr: names (zstd), or JSON")
     parser.add_argument("--zarr-format", type=int, choices=(2, 3))
     parser.add_argument("--memory", help="of Zarr: for blocks of elements, such as 2GiB")
-    parser.add_argument("--scratch", help="of Zarr: a folder for what does not fit into the memory")
+    parser.add_argument("--scratch", help="of Zarr: a folder for data that exceeds the memory limit")
     parser.add_argument("--dry-run", action="store_true", help="of Zarr: check all, print the plan; write nothing")
     parser.add_argument("--resume", action="store_true", help="of Zarr: continue an interrupted copy")
     parser.add_argument("--overwrite", action="store_true", help="replace the destination")
@@ -111,7 +111,7 @@ def main(arguments: list[str]) -> int:
         return 130
     if isinstance(made, RechunkPlan):
         steps = [dataclasses.asdict(step) for step in made.steps]
-        print(json.dumps({"steps": steps}, indent=2) if as_json else str(made) or "nothing is encoded anew")
+        print(json.dumps({"steps": steps}, indent=2) if as_json else str(made) or "nothing needs encoding")
         return 0
     kind = f"an array {made.shape}" if isinstance(made, Array) else "a group"
     if as_json:

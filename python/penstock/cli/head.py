@@ -31,11 +31,11 @@ def main(arguments: list[str]) -> int:
     try:
         given = parser.parse_args(arguments)
         if given.json:
-            raise InvalidArgumentError("--json and --format png both want stdout")
+            raise InvalidArgumentError("--json and --format png both write to stdout")
         if not 1 <= given.count <= _MOST_ITEMS:
             raise InvalidArgumentError(f"--count must be from 1 to {_MOST_ITEMS}, got {given.count}")
         if sys.stdout.isatty():
-            raise InvalidArgumentError("stdout is a terminal; send it into a file: penstock head ... > out.png")
+            raise InvalidArgumentError("stdout is a terminal; redirect it to a file: penstock head ... > out.png")
     except Error as error:
         return fail(error, as_json, 2)
     try:

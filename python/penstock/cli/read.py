@@ -88,7 +88,7 @@ def main(arguments: list[str]) -> int:
             raise InvalidArgumentError(message)
         write = _writer_of(given.output, given.format)
         if given.output == "-" and given.json:
-            raise InvalidArgumentError("--json and -o - both want stdout")
+            raise InvalidArgumentError("--json and -o - both write to stdout")
         if given.output != "-" and os.path.exists(given.output) and not given.force:
             raise ConflictError(f"'{given.output}' exists; --force replaces it")
     except Error as error:

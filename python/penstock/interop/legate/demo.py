@@ -189,12 +189,12 @@ def _parser() -> argparse.ArgumentParser:
     writing.add_argument("--dtype", default="float32")
     writing.add_argument("--seed", type=int, default=0)
     writing.add_argument("--uniform", action="store_true", help="shards of equal lengths")
-    reading = verbs.add_parser("read", parents=[folder], help="load them, and verify what came")
-    reading.add_argument("--seed", type=int, help="that they were written with; without it, what the writer noted")
+    reading = verbs.add_parser("read", parents=[folder], help="load the shards and verify them")
+    reading.add_argument("--seed", type=int, help="the seed of the writer; default: the noted one")
     reading.add_argument("--no-verify", dest="verify", action="store_false")
     reading.add_argument("--over-decompose", type=int, default=1, metavar="K", help="tiles for each processor")
     reading.add_argument("--no-fast-path", dest="fast_path", action="store_false")
-    verbs.add_parser("clean", parents=[folder], help="remove what was written")
+    verbs.add_parser("clean", parents=[folder], help="remove the written files")
     return parser
 
 

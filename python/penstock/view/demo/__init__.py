@@ -25,8 +25,8 @@ REAL_DATA = Path(__file__).resolve().parent / "data" / "jacksboro_fault_dem.zarr
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--output", type=Path, default=Path("build/demo"), help="where arrays and pictures go")
-    parser.add_argument("--threads", type=int, default=0, help="of every reader; default: the processor's cores")
+    parser.add_argument("--output", type=Path, default=Path("build/demo"), help="the folder for arrays and pictures")
+    parser.add_argument("--threads", type=int, default=0, help="for each reader; default: one for each core")
     # For tests: a fraction of the benchmark array.
     parser.add_argument("--scale", type=float, default=1.0, help=argparse.SUPPRESS)
 
