@@ -15,11 +15,11 @@ cpp_files = $(shell find include src cli python tests bench examples -name '*.cc
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-# With CUDA=1 an nvcc is there: the machine's, or a pinned one in .venv.
+# With CUDA=1 an nvcc is available: the machine's, or a pinned one in .venv.
 cuda := $(filter-out 0 OFF,$(CUDA))
 cuda_options = -DPENSTOCK_CUDA=ON -DPENSTOCK_NVCC_PROGRAM=$$(tools/find_nvcc.sh)
 
-build: ## the library, the command line program and the Python package in .venv; CUDA=1 brings nvcc where there is none
+build: ## the library, the command line program and the Python package in .venv; CUDA=1 installs nvcc if there is none
 	@tools/setup.sh core $(if $(cuda),cuda)
 	@$(MAKE) -s --no-print-directory $(release)/build.ninja
 	@$(if $(cuda),cmake $(cuda_options) $(release) >/dev/null)
@@ -33,14 +33,14 @@ test: ## all tests, under sanitizers too; STAGES="unit lint python asan tsan" ch
 	@tools/setup.sh core test
 	@$(python) tools/run_tests.py --jobs $(jobs) $(STAGES)
 
-test-long: ## the same with all cases and all C++ tests in both builds, where `make test` samples them
+test-long: ## the same with all cases, and all C++ tests in both builds; `make test` runs a sample
 	@PENSTOCK_ALL_CASES=1 $(MAKE) --no-print-directory test
 
 test-peers: build ## suites and benchmarks of zarr-python, xarray, h5py, GDAL and others with Penstock in place (an hour); ARGS="zarr:pipeline" chooses
 	@tools/setup.sh core test
 	@$(python) tools/test_peers.py $(ARGS)
 
-test-legate: build ## loads into cuPyNumeric, where there is a Python 3.12 (nearly 2 GB to download once); ARGS= go to pytest
+test-legate: build ## loads into cuPyNumeric, if there is a Python 3.12 (nearly 2 GB to download once); ARGS= go to pytest
 	@tools/test_legate.sh $(ARGS)
 
 test-appends: build ## 10,000 appends by processes that are killed and stopped, twice (minutes, PID namespaces need root)
@@ -55,11 +55,11 @@ test-power: build ## power cuts on loop devices with ext4 and xfs, for root; ARG
 	@tools/setup.sh core test
 	@$(python) tools/power_cuts.py $(ARGS)
 
-test-gpu: build ## what only a GPU can show; skipped, and says so, without one
+test-gpu: build ## tests that need a GPU; skipped with a message without one
 	@tools/setup.sh core test
 	@$(python) -m pytest -rs tests/gpu $(ARGS)
 
-test-emulator: ## the kernels in the emulator with more seeds, and with faults planted (an hour); SEEDS="2 3 4"
+test-emulator: ## the kernels in the emulator with more seeds, and with inserted faults (an hour); SEEDS="2 3 4"
 	@tools/setup.sh core test
 	@$(configure) release >/dev/null
 	@cmake --build $(release) --target test_emulator -j $(jobs)

@@ -1,5 +1,5 @@
 # Finds libjxl and defines libjxl::libjxl. It ships no CMake config.
-# Installed with Penstock: a static library with PENSTOCK_PICTURES=LINK leaves it to its users.
+# Installed with Penstock: users of a static library with PENSTOCK_PICTURES=LINK need it too.
 
 find_path(libjxl_INCLUDE_DIR jxl/decode.h)
 find_library(libjxl_LIBRARY jxl)

@@ -1,5 +1,5 @@
 # Finds OpenJPEG and defines openjpeg::openjpeg. Debian's CMake config needs programs of another package.
-# Installed with Penstock: a static library with PENSTOCK_PICTURES=LINK leaves it to its users.
+# Installed with Penstock: users of a static library with PENSTOCK_PICTURES=LINK need it too.
 
 find_path(openjpeg_INCLUDE_DIR openjpeg.h PATH_SUFFIXES openjpeg-2.6 openjpeg-2.5 openjpeg-2.4 openjpeg-2.3)
 find_library(openjpeg_LIBRARY openjp2)

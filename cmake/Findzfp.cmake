@@ -1,5 +1,5 @@
 # Finds zfp and defines zfp::zfp. Debian's CMake config needs OpenMP for C, which these builds do not use.
-# Installed with Penstock: a static library with PENSTOCK_ZFP=LINK leaves it to its users.
+# Installed with Penstock: users of a static library with PENSTOCK_ZFP=LINK need it too.
 
 find_path(zfp_INCLUDE_DIR zfp/version.h)
 find_library(zfp_LIBRARY zfp)

@@ -8,7 +8,7 @@ if(NOT PENSTOCK_CUDA STREQUAL "OFF")
   if(PENSTOCK_NVCC_PROGRAM)
     set(PENSTOCK_NVCC ${PENSTOCK_NVCC_PROGRAM})
   elseif(PENSTOCK_CUDA STREQUAL "ON")
-    message(FATAL_ERROR "PENSTOCK_CUDA=ON, and there is no nvcc: put it on PATH, set CUDA_PATH, or `make build CUDA=1`")
+    message(FATAL_ERROR "PENSTOCK_CUDA=ON, but there is no nvcc: put it on PATH, set CUDA_PATH, or `make build CUDA=1`")
   endif()
 endif()
 
@@ -28,7 +28,7 @@ if(PROJECT_IS_TOP_LEVEL)
   file(WRITE ${PROJECT_BINARY_DIR}/device_code "${PENSTOCK_DEVICE_CODE}\n")
 endif()
 
-# penstock_fatbin(<source> <embedding source>): builds <source> where there is nvcc, and compiles <embedding source> of
+# penstock_fatbin(<source> <embedding source>): builds <source> if there is nvcc, and compiles <embedding source> of
 # the calling folder with PENSTOCK_FATBIN naming the result.
 function(penstock_fatbin source embedding)
   if(NOT PENSTOCK_NVCC)

@@ -17,7 +17,7 @@ function(penstock_folder name)
   endforeach()
   list(REMOVE_ITEM sources ${tests})
 
-  # OBJECT libraries do not hand their objects to who links them indirectly: spell the closure out.
+  # OBJECT libraries do not pass their objects to indirect users: list the closure explicitly.
   set(folders ${name})
   set(libs ${arg_LIBS})
   foreach(other IN LISTS arg_DEPENDS)
@@ -81,7 +81,7 @@ function(penstock_objects variable)
   set(${variable} ${objects} PARENT_SCOPE)
 endfunction()
 
-# Flags of all tests. Optimising one costs more compile time than its run gives back.
+# Flags of all tests. Optimising one costs more compile time than it saves when it runs.
 add_library(penstock_test_options INTERFACE)
 target_link_libraries(penstock_test_options INTERFACE penstock_options GTest::gtest_main)
 target_include_directories(penstock_test_options INTERFACE ${PROJECT_SOURCE_DIR}/tests)
@@ -134,8 +134,8 @@ function(penstock_release_test test)
 endfunction()
 
 # penstock_tests_together(<target> [<source>...]): compiles PENSTOCK_UNITY of a test's sources as one, which takes half of
-# the time: their headers are most of it. The sources that are named are compiled alone: helpers of theirs have names that
-# helpers of others have too.
+# the time, because of their headers. The named sources are compiled alone: their helpers have the same names as those
+# of others.
 function(penstock_tests_together target)
   penstock_unity(${target})
   set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)

@@ -9,7 +9,7 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/penstock DESTINATION ${CMAKE_INS
 install(EXPORT penstockTargets NAMESPACE penstock:: DESTINATION ${config_dir} COMPONENT development)
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/penstockConfig.cmake.in penstockConfig.cmake
                               INSTALL_DESTINATION ${config_dir})
-# Before 1.0 a minor version may break: 0.1 does not serve a request for 0.2, nor the reverse.
+# Before 1.0 a minor version may be incompatible: 0.1 does not satisfy a request for 0.2, nor the reverse.
 write_basic_package_version_file(penstockConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/penstockConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/penstockConfigVersion.cmake
               ${PROJECT_SOURCE_DIR}/cmake/Findzstd.cmake ${PROJECT_SOURCE_DIR}/cmake/Findlibdeflate.cmake
@@ -18,7 +18,7 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/penstockConfig.cmake ${CMAKE_CURRENT_B
               ${PROJECT_SOURCE_DIR}/cmake/Findlibjxl.cmake ${PROJECT_SOURCE_DIR}/cmake/Findzfp.cmake
         DESTINATION ${config_dir} COMPONENT development)
 
-# For pkg-config. A static libpenstock leaves its own libraries to the program that links it.
+# For pkg-config. Users of a static libpenstock also link its libraries.
 set(PENSTOCK_PC_LIBS "")
 if(NOT BUILD_SHARED_LIBS)
   set(PENSTOCK_PC_LIBS "-lzstd -ldeflate -llz4 -lblosc -lsz -lbz2 -llzma -lfmt -lm -lpthread -ldl")

@@ -10,14 +10,14 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   # Every x86-64 since 2009; faster code is chosen at run time, in the source that has it.
   target_compile_options(penstock_options INTERFACE -march=x86-64-v2)
 else()
-  # As x86-64 computes: char has a sign, and a product and a sum round one after the other. The same file then gives the
-  # same numbers everywhere.
+  # As on x86-64: char is signed, and products and sums are rounded separately. The same file then gives the same numbers
+  # everywhere.
   target_compile_options(penstock_options INTERFACE -fsigned-char -ffp-contract=off)
 endif()
 
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # g++ 12 sees uninitialised members of alternatives that a std::variant does not hold, and overlaps in std::string
-  # that are not there (GCC bug 105651).
+  # g++ 12 warns of uninitialised members of alternatives that a std::variant does not hold, and of overlaps in
+  # std::string that do not exist (GCC bug 105651).
   target_compile_options(penstock_options INTERFACE -Wno-maybe-uninitialized -Wno-restrict)
 endif()
 
@@ -30,7 +30,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
 endif()
 
 if(PENSTOCK_WERROR)
-  # A compiler that has not been used here yet may warn about anything: it must not stop a user's build.
+  # Other compilers may have other warnings, which must not stop a user's build.
   if((CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION MATCHES "^12\\.")
      OR (CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND CMAKE_CXX_COMPILER_VERSION MATCHES "^14\\."))
     target_compile_options(penstock_options INTERFACE -Werror)
@@ -39,13 +39,13 @@ if(PENSTOCK_WERROR)
   endif()
 endif()
 
-# The standard library checks its indexes and preconditions wherever speed is not the point.
+# The standard library checks its indexes and preconditions where speed does not matter.
 target_compile_definitions(penstock_options INTERFACE $<$<NOT:$<CONFIG:Release>>:_GLIBCXX_ASSERTIONS>)
 
 find_program(PENSTOCK_LLD ld.lld)
 mark_as_advanced(PENSTOCK_LLD)
 
-# PENSTOCK_SANITIZE is a list as -fsanitize takes it.
+# PENSTOCK_SANITIZE is a list in the form of -fsanitize.
 if(PENSTOCK_SANITIZE)
   set(flags -fsanitize=${PENSTOCK_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   if(PENSTOCK_SANITIZE MATCHES "address")  # which finds null pointers and ends of objects: a second check of each takes 7 % longer to compile
@@ -53,7 +53,7 @@ if(PENSTOCK_SANITIZE)
   endif()
   target_compile_options(penstock_options INTERFACE ${flags})
   target_link_options(penstock_options INTERFACE ${flags})
-  # Some fifty programs with all of the library in each: a third of the time that the usual linker takes.
+  # Some fifty programs with all of the library in each: it takes a third of the usual linker's time.
   if(PENSTOCK_LLD AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
     target_link_options(penstock_options INTERFACE -fuse-ld=lld)
   endif()

@@ -1,4 +1,4 @@
-"""Makes examples/scene.tif, a small COG of a landscape that is nowhere: red, green, blue and near infrared.
+"""Makes examples/scene.tif, a small COG of an artificial landscape: red, green, blue and near infrared.
 
 Needs rasterio: python examples/make_scene.py. The terrain is noise of many scales, the rest follows from its height.
 """

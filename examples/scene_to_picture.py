@@ -36,7 +36,7 @@ def main(scene: str, folder: str) -> None:
 
 
 def save(path: Path, pixels: np.ndarray) -> None:
-    """A PNG, by Matplotlib where it is installed."""
+    """A PNG, by Matplotlib if it is installed."""
     try:
         from matplotlib.image import imsave
     except ImportError:

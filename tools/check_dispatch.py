@@ -1,9 +1,9 @@
-"""Checks what the Python package leaves to the engine.
+"""Checks that the Python package leaves decisions about formats to the engine.
 
 - No first bytes of file formats: the registry recognises files (`_core.driver_of_bytes`, `_core.find_node`).
-- No endings of names of known formats: `_core.shard_format_by_name` and `_core.driver_by_name` tell a name's format.
+- No suffixes of known formats: `_core.shard_format_by_name` and `_core.driver_by_name` determine a name's format.
 - No decisions by the text of an error: an error has a type and a code.
-- `open` and the other functions of `DISPATCHES` are a screen or less, without their docstrings.
+- `open` and the other functions of `DISPATCHES` fit on a screen, without their docstrings.
 
 check_dispatch.py
 """
@@ -36,7 +36,7 @@ ALLOWED_ENDINGS = {
     "interop/xarray/tiff.py": ({".zarr.zip"}, "archives with Zarr in them; no driver has the ending"),
     "shards/sharded_array.py": ({".json"}, "a manifest's form is chosen by it, not its format"),
     "target/remote.py": ({".json"}, "a token of Google Cloud's in a file, which is not a format of arrays"),
-    "target/sniff.py": ({".zip", ".json"}, "names in errors; open_shards has no files with these endings"),
+    "target/sniff.py": ({".zip", ".json"}, "names in errors; open_shards has no files with these suffixes"),
     "view/profile.py": ({".json"}, "a report, not a format of arrays"),
 }
 

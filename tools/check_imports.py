@@ -1,7 +1,7 @@
 """Checks the imports between the modules of the Python package.
 
 - A module imports from its own layer's folder and from the layers before it; the layers are `LEVELS`, lowest first.
-- No circle of imports.
+- No import cycles.
 - No import inside a function, except of optional packages, of modules that need one, and of `SLOW` standard modules.
 """
 

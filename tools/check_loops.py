@@ -55,7 +55,7 @@ def has_name(node: ast.AST, names: set[str]) -> bool:
 
 
 def passes_block(body: list[ast.AST], variable: str) -> bool:
-    """Whether a call takes the variable and, in another argument, what is computed from it."""
+    """Whether a call takes the variable and, in another argument, a value computed from it."""
     nodes = [node for part in body for node in ast.walk(part)]
     computed = {
         target.id

@@ -1,7 +1,7 @@
 """Runs libFuzzer targets.
 
 As a test:  fuzz.py TARGET SEEDS          a few seconds (PENSTOCK_FUZZ_SECONDS, 5) from the seeds alone, with the same
-            random numbers each time: a change does not fail for what it did not cause
+            random numbers each time: a change does not fail for unrelated reasons
 By hand:    fuzz.py --build DIR --seconds N [NAME...]   builds the targets and runs all, or those named, from the
             seeds, from the inputs that earlier runs by hand have found, and from the corpus next to the checkout
             (PENSTOCK_CORPUS, ../shared/corpus), if that has a folder of the target's name: `tiff`

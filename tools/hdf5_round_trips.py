@@ -1,4 +1,4 @@
-"""Counts what opening and listing HDF5 files over a network takes: round trips, requests, bytes.
+"""Counts the round trips, requests and bytes of opening and listing HDF5 files over a network.
 
     tools/hdf5_round_trips.py FILE_OR_FOLDER ... [--latency SECONDS] [--jobs N]
 

@@ -83,7 +83,7 @@ PARTS = {"Every difference": "", "What the engine read": "Reads of ", "Times": "
 
 
 def kept(page: str, replaced: set[tuple[str, str]]) -> tuple[list[str], dict[str, list[str]]]:
-    """Rows of the table, and sections by part, of an earlier page that are of other runs than `replaced`."""
+    """Rows of the table, and sections by part, of an earlier page, without those of the runs `replaced`."""
     known = {suite.name for suite in SUITES}
     rows: list[str] = []
     sections: dict[str, list[list[str]]] = {part: [] for part in PARTS}
@@ -168,7 +168,7 @@ def without_rows(rows: list[str]) -> list[str]:
 
 
 def remarks(rows: list[str]) -> list[str]:
-    """What the table lacks, in words."""
+    """The missing parts of the table, as text."""
     found = []
     if any(row.rstrip().endswith("|  |") for row in rows):
         found.append("An empty last column: the run is older than the counts of reads.")
@@ -178,7 +178,7 @@ def remarks(rows: list[str]) -> list[str]:
 
 
 def page(found: list[Comparison], earlier: str) -> str:
-    """The page for users. Keeps what `earlier` has of other suites and modes."""
+    """The page for users. Keeps the results of other suites and modes in `earlier`."""
     rows, sections = kept(earlier, {(each.suite.name, each.mode) for each in found})
     for each in found:
         number = sum(map(len, each.explained.values()))

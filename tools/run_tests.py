@@ -118,7 +118,7 @@ class Stages:
     def python(self) -> Counter[str]:
         """The Python tests with the module that `unit` built."""
         if self.fetched:
-            self.fetched.wait()  # it has reported what it could not fetch, and tests of that are skipped
+            self.fetched.wait()  # it has reported failed downloads; tests that need them are skipped
         report = REPORTS / "python.xml"
         status = run(*self.pytest(report))
         return count_junit(report, status)

@@ -171,7 +171,7 @@ def reasons_of(suite: str, mode: str) -> dict[str, str]:
 
 
 def fetch(options: argparse.Namespace) -> int:
-    """Downloads zarr-python's tests, or says why they are not available."""
+    """Downloads zarr-python's tests, or reports why they are not available."""
     try:
         zarr_folder(options)
     except (OSError, subprocess.CalledProcessError) as error:

@@ -1,10 +1,10 @@
-"""Predicts what the order of a wave's blocks and chunks does, from the headers of real zstd frames.
+"""Predicts the effect of the order of a wave's blocks and chunks, from the headers of real zstd frames.
 
     python -m bench.gpu.block_order
 
 The kernels of a wave start their blocks in the order of a list, and a multiprocessor takes the next ones when it has
 room. Before, the list had the chunks with most encoded bytes first, and the blocks of each chunk together. Now each
-stage has what is heaviest for it first (src/cuda/decode/wave.cc). Prints when the last warp of each stage ends, with
+stage has its heaviest items first (src/cuda/decode/wave.cc). Prints when the last warp of each stage ends, with
 the cycles of docs/design/kernels.md (loads from L1) and the warps that a multiprocessor holds. Then, for how many bytes
 the position is known before sequences are decoded, and how many turns of 4 KiB the execute stage saves as these go
 straight to their place. zstd at level 3, in chunks of 1.024 MB of bench/gpu's arrays.
@@ -113,7 +113,7 @@ def last_end(costs: Iterable[float], room: int) -> float:
 
 
 def by_warps(counts: list[int]) -> list[float]:
-    """A warp decodes eight blocks, as long as the one with most."""
+    """A warp decodes eight blocks, in the time of the one with the most."""
     return [max(counts[i : i + BLOCKS_OF_A_WARP]) for i in range(0, len(counts), BLOCKS_OF_A_WARP)]
 
 

@@ -2,7 +2,7 @@
 
 The image alone is written by the same appender, and by an assignment. ome-zarr tools write the image, read it back and
 write the levels; the row "image, read back, levels" does that with the arrays of the same library and NumPy's means.
-All files are new, and what was written before is on storage when the clock starts.
+All files are new, and earlier writes are on storage when the clock starts.
 """
 
 from __future__ import annotations

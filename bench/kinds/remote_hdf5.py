@@ -66,8 +66,8 @@ def run(scenario: dict, setting: Setting) -> Result:
         ours = best[f"penstock: {what}"]
         result.bars.append(Bar(f"{what}, of h5py", ours / best[f"h5py over fsspec: {what}"], 0.1, False, "x"))
         # The manifest to compare with is one that users have today, next to its file as a DMR++ document is. Our own
-        # manifests have no bar: a file cannot be read in as few round trips, because each address is in what the round
-        # before brought.
+        # manifests have no bar: a file cannot be read in as few round trips, because each address is in the response to
+        # the previous request.
         peer = "zarr, kerchunk's references on the server"
         if f"{peer}: {what}" in best:
             result.bars.append(Bar(f"{what}, of {peer}", ours / best[f"{peer}: {what}"], 1.2, False, "x"))

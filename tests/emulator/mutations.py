@@ -1,4 +1,4 @@
-"""Plants faults in the kernels, one at a time, and reports the findings by which the emulator's tests detect them.
+"""Inserts faults into the kernels, one at a time, and reports the findings by which the emulator's tests detect them.
 
     tests/emulator/mutations.py [--program TEST_EMULATOR] [--jobs N] [--reach TESTS] [ONLY...]
 
@@ -129,7 +129,7 @@ def outcome(program: Path, fault: Fault) -> str:
     file = fault.name.split()[1].split(":")[0] if fault.words.startswith("barrier") else ""
     for tests in TESTS.get(file, OTHERS):
         environment = {**os.environ, "PENSTOCK_EMULATOR_MUTATION": fault.words}
-        # A limit of the processor's time: a busy machine must not make a fault look found.
+        # A limit of the processor's time: a slow run on a busy machine must not count as a finding.
         limited = [
             "sh",
             "-c",

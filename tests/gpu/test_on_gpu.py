@@ -87,7 +87,7 @@ def test_every_kernel_that_a_read_can_launch(tmp_path: Path, part: Any) -> None:
     assert not [outcome.line() for outcome in outcomes if not outcome.good]
 
 
-def test_damaged_chunks_are_errors_and_the_device_lives_on(tmp_path: Path) -> None:
+def test_damaged_chunks_are_errors_and_the_device_stays_usable(tmp_path: Path) -> None:
     expected = values("walk", "<f4")
     array = ps.create_array(
         str(tmp_path / "x.zarr"), shape=expected.shape, dtype="f4", chunks=(64, 1024), codecs=["zstd"]
@@ -107,7 +107,7 @@ def test_damaged_chunks_are_errors_and_the_device_lives_on(tmp_path: Path) -> No
         except ps.CorruptDataError:
             refused += 1
             continue
-        # The reverse need not hold: libzstd takes Huffman streams that end where they should not.
+        # The reverse need not hold: libzstd accepts Huffman streams with a wrong end.
         assert device.tobytes() == array[130:300].tobytes()
     assert refused > 0
     file.write_bytes(good)
@@ -130,7 +130,7 @@ def test_other_libraries_take_tensors_without_a_copy(tmp_path: Path, library: st
     assert address == tensor._read.address
 
 
-def test_tiles_overlap_and_stay_right(tmp_path: Path) -> None:
+def test_tiles_overlap_and_stay_correct(tmp_path: Path) -> None:
     expected = values("steps", "<f4")
     array = ps.create_array(
         str(tmp_path / "x.zarr"),
@@ -246,7 +246,7 @@ print("leaving", flush=True)
 
 
 @pytest.mark.parametrize("how", ["", "del kept", "sys.exit(0)"], ids=["end", "dropped", "exit"])
-def test_a_program_ends_with_reads_under_way(tmp_path: Path, how: str) -> None:
+def test_a_program_exits_with_reads_in_progress(tmp_path: Path, how: str) -> None:
     large(tmp_path)
     done = subprocess.run(
         [sys.executable, "-c", LEAVE.format(how=how), str(tmp_path / "large.zarr")],

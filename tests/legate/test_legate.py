@@ -33,7 +33,7 @@ def test_tiles_along_any_axis(array: ps.Array, values: Any, axis: int, over_deco
     np.testing.assert_array_equal(np.asarray(loaded), values)
 
 
-def test_what_is_loaded_computes(array: ps.Array, values: Any) -> None:
+def test_loaded_arrays_support_computations(array: ps.Array, values: Any) -> None:
     loaded = penstock.legate.load(array)
     np.testing.assert_allclose(np.asarray((loaded * 2).sum(axis=0)), (values * 2).sum(axis=0), rtol=1e-5)
 
@@ -64,20 +64,20 @@ def test_a_tile_that_cannot_be_read_is_the_callers_error(tmp_path: Path, array: 
         penstock.legate.load(array)
 
 
-def test_what_this_machine_cannot_see_says_which_machine(tmp_path: Path) -> None:
+def test_errors_of_absent_files_name_the_rank(tmp_path: Path) -> None:
     with pytest.raises(ps.NotFoundError, match="rank 0 on"):
         penstock.legate.load(tmp_path / "nowhere.zarr")
     with pytest.raises(ps.NotFoundError, match=r"shard_\*[\s\S]*rank 0 on"):
         penstock.legate.load(tmp_path / "shard_*.npy", opener=ps.open_shards)
 
 
-def test_an_opener_opens_what_is_loaded(tmp_path: Path, values: Any) -> None:
+def test_loads_the_array_of_an_opener(tmp_path: Path, values: Any) -> None:
     ps.save_shards(values, tmp_path / "part_{}.npy", rows=6)
     loaded = penstock.legate.load(tmp_path / "part_*.npy", opener=ps.open_shards, axis=1, gaps="allow")
     np.testing.assert_array_equal(np.asarray(loaded), values)
 
 
-def test_the_demo_says_which_rank_does_not_see_the_shards(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
+def test_the_demo_names_the_rank_without_the_shards(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
     from penstock.interop.legate import demo
 
     monkeypatch.setattr(demo, "_is_first", lambda: False)
@@ -112,7 +112,7 @@ def test_tiles_that_are_files_load_the_same_in_both_ways(shards: Any) -> None:
             np.testing.assert_array_equal(np.asarray(loaded), values)
 
 
-def test_a_file_that_is_a_tile_and_vanished_is_the_callers_error(shards: Any) -> None:
+def test_a_removed_tile_file_is_the_callers_error(shards: Any) -> None:
     array, _ = shards
     files = penstock.legate.whole_files(array, 0, 5)
     assert files is not None
@@ -122,7 +122,7 @@ def test_a_file_that_is_a_tile_and_vanished_is_the_callers_error(shards: Any) ->
 
 
 @pytest.mark.parametrize("fast_path", [True, False])
-def test_a_file_that_is_a_tile_and_was_replaced_is_a_conflict(shards: Any, fast_path: bool) -> None:
+def test_a_replaced_tile_file_is_a_conflict(shards: Any, fast_path: bool) -> None:
     array, _ = shards
     files = penstock.legate.whole_files(array, 0, 5)
     assert files is not None
@@ -155,7 +155,7 @@ def test_the_demo_writes_reads_and_cleans(tmp_path: Path, capsys: Any, dtype: st
     assert main(["read", "--shard-dir", str(tmp_path / "nowhere")]) == 1
 
 
-def test_the_demo_refuses_what_makes_no_shards(tmp_path: Path) -> None:
+def test_the_demo_refuses_invalid_settings(tmp_path: Path) -> None:
     from penstock.interop.legate.demo import main
 
     folder = ["--shard-dir", str(tmp_path / "run")]

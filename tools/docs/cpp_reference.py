@@ -97,7 +97,7 @@ def _without_bodies(code: str) -> str:
 
 
 def _without_private(code: str) -> str:
-    """Removes what follows `private:` up to the end of the class or to the next `public:`."""
+    """Removes the code after `private:`, up to the end of the class or to the next `public:`."""
     code = re.sub(r"\n\s*private:\n.*?(?=\n\s*(public|protected):|\n\};?\s*$)", "", code, flags=re.DOTALL)
     return re.sub(r"\n{3,}", "\n\n", code)
 

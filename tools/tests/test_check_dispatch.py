@@ -27,7 +27,7 @@ def test_first_bytes_of_formats_are_reported(source: str) -> None:
 
 
 @pytest.mark.parametrize("source", ['x = b"{}"', 'x = "PK"', 'document = b"data"', "x = 1"])
-def test_other_constants_are_not(source: str) -> None:
+def test_other_constants_are_accepted(source: str) -> None:
     assert check_dispatch.check_file("target/sniff.py", source) == []
 
 
@@ -61,7 +61,7 @@ def test_decisions_by_the_text_of_an_error_are_reported(decision: str) -> None:
         'if "x" in name: pass',
     ],
 )
-def test_other_uses_of_errors_are_not(use: str) -> None:
+def test_other_uses_of_errors_are_accepted(use: str) -> None:
     source = f"try:\n    f()\nexcept OSError as error:\n    {use}\n"
     assert check_dispatch.check_file("core/job.py", source) == []
 
@@ -77,7 +77,7 @@ def test_other_uses_of_errors_are_not(use: str) -> None:
         '".npz"',
     ],
 )
-def test_endings_of_known_formats_are_reported(source: str) -> None:
+def test_suffixes_of_known_formats_are_reported(source: str) -> None:
     (line,) = check_dispatch.check_file("api/convert.py", f"\n{source}\n")
     assert line.startswith("python/penstock/api/convert.py:2: ")
     assert "is an ending of a known format" in line
@@ -87,7 +87,7 @@ def test_endings_of_known_formats_are_reported(source: str) -> None:
     "source",
     ['name.endswith(".png")', 'open("x.npy")', 'name = f"{stem}.npy"', 'def f():\n    """`.npy`."""', 'x = "npy"'],
 )
-def test_other_text_is_not(source: str) -> None:
+def test_other_text_is_accepted(source: str) -> None:
     assert check_dispatch.check_file("api/convert.py", source) == []
 
 
@@ -97,7 +97,7 @@ def test_an_allowed_suffix_that_no_longer_exists_is_reported(tmp_path: Path) -> 
     assert any("view/profile.py has no '.json'" in each for each in check_dispatch.check_package(tmp_path))
 
 
-def test_the_endings_are_those_of_the_drivers() -> None:
+def test_the_suffixes_are_those_of_the_drivers() -> None:
     known = check_dispatch.known_endings()
     assert {".npy", ".npz", ".raw", ".dat", ".zarr", ".tf8", ".nxs", ".nc3", ".parq", ".json", ".manifest"} <= known
     assert len(known) < 40
@@ -117,6 +117,6 @@ def test_a_dispatch_that_no_longer_exists_is_reported() -> None:
     assert "no function copy" in line
 
 
-def test_the_package_has_none() -> None:
+def test_the_package_has_no_findings() -> None:
     package = Path(__file__).resolve().parents[2] / "python" / "penstock"
     assert check_dispatch.check_package(package) == []

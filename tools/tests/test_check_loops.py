@@ -40,7 +40,7 @@ def test_loops_over_slices_are_found(line: str) -> None:
         "x[at : at + step] = y",
     ],
 )
-def test_other_loops_are_not(line: str) -> None:
+def test_other_loops_are_accepted(line: str) -> None:
     assert check_loops.block_loops(line) == []
 
 
@@ -55,6 +55,6 @@ def test_files_without_a_reason_and_reasons_without_a_file_are_named(tmp_path: P
     assert complaints[1:] == [f"tools/check_loops.py:1: {name} has no such loop: remove it here" for name in idle]
 
 
-def test_the_package_has_no_others() -> None:
+def test_the_package_has_no_findings() -> None:
     package = Path(__file__).resolve().parents[2] / "python" / "penstock"
     assert check_loops.check_package(package) == []

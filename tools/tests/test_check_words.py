@@ -34,7 +34,7 @@ def test_an_excluded_word_is_reported_with_its_line(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["The caller waits.", "on the other hand", "by hand, on Linux", "there is no text", "told apart"]
 )
-def test_other_words_are_not(text: str) -> None:
+def test_other_words_are_accepted(text: str) -> None:
     assert check_words.findings([check_words.Text(1, text, True)]) == []
 
 

@@ -30,7 +30,7 @@ def compared(suite: peer_suites.Suite, mode: str, reason: str) -> peer_page.Comp
     return made
 
 
-def test_a_run_of_a_mode_keeps_what_the_page_has_of_others() -> None:
+def test_a_run_keeps_the_results_of_other_modes() -> None:
     all_of_it = [
         compared(ZARR, "bypass", "one"),
         compared(ZARR, "pipeline", "two"),
@@ -49,7 +49,7 @@ def test_the_page_shows_reads_and_times() -> None:
     assert "| `test_read[x\\|y]` | 4.00 | 1.00 | 4.00 |" in made
 
 
-def test_the_page_names_what_it_lacks() -> None:
+def test_the_page_names_missing_suites() -> None:
     made = peer_page.page([compared(ZARR, "pipeline", "why")], "")
     assert "No whole run is recorded yet of: zarr (pipeline, bypass), zarr_benchmarks (bypass), xarray (" in made
     assert "An empty last column" not in made

@@ -52,7 +52,7 @@ def test_counts_pytests_cases(tmp_path: Path) -> None:
     assert driver.count_junit(report, 1) == {"passed": 1, "failed": 1, "skipped": 1}
 
 
-def test_python_caches_what_it_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_caches_compiled_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path / "kept"))
     (tmp_path / "imported.py").write_text("")

@@ -46,7 +46,7 @@ def test_control_words_are_read() -> None:
     assert code[0].places == (("inflate.h", 5),)
 
 
-def test_a_loop_consists_of_what_reaches_the_back_edge() -> None:
+def test_a_loop_consists_of_instructions_that_reach_the_back_edge() -> None:
     code = sass_model.parse(LOOP)["inflate"]
     assert sass_model.loops_of(code) == [[0, 1, 2]]
 

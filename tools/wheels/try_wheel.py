@@ -1,4 +1,4 @@
-"""Reads with an installed Penstock what make_samples.py wrote, from files and over https, and Zarr that it writes
+"""Reads the files of make_samples.py with an installed Penstock, from disk and over https, and Zarr that it writes
 itself.
 
 Needs NumPy only.
