@@ -281,5 +281,5 @@ def test_other_compressions_are_refused_by_name(number, name):
 
 
 def test_samples_that_a_compression_lacks_are_refused():
-    with pytest.raises(ps.UnsupportedError, match=r"compression 7 \(jpeg\) of 1 samples of 16 bits"):
+    with pytest.raises(ps.UnsupportedError, match=r"compression 7 \(jpeg\) of 1 sample of 16 bits"):
         ps.open(plain_tiff(bytes(512), 16, 16, 1, 16, {259: 7}))

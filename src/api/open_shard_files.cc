@@ -17,6 +17,7 @@
 #include <penstock/datasets.h>
 #include <penstock/find_shards.h>
 #include <penstock/joined.h>
+#include "base/counted.h"
 #include "driver/complaints.h"
 #include "driver/drivers.h"
 #include "driver/for_each_file.h"
@@ -79,7 +80,7 @@ result<array> join_files(const found_shards& found, const std::vector<array>& pa
   const auto rank = static_cast<std::int64_t>(first.size());
   if (axis < -rank || axis >= rank)
     return error(errc::invalid_argument,
-                 fmt::format("axis {} is out of range for arrays with {} dimensions", axis, rank));
+                 fmt::format("axis {} is out of range for arrays with {}", axis, counted(rank, "dimension")));
   const auto along = static_cast<std::size_t>(axis < 0 ? axis + rank : axis);
   for (std::size_t i = 1; i < parts.size(); ++i) {
     extents shape = parts[i].shape();

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/checked.h"
+#include "base/counted.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -57,15 +58,15 @@ result<grid_axis> grid_axis::edges(std::uint64_t extent, std::vector<std::uint64
                                    std::vector<std::uint64_t> decoded) {
   PENSTOCK_ASSIGN(grid_axis axis, grid_axis::edges(extent, std::move(edges)));
   if (decoded.size() + 1 != axis.edges_.size()) {
-    return error(errc::invalid_argument,
-                 fmt::format("{} decoded lengths for {} chunks", decoded.size(), axis.edges_.size() - 1));
+    return error(errc::invalid_argument, fmt::format("{} for {}", counted(decoded.size(), "decoded length"),
+                                                     counted(axis.edges_.size() - 1, "chunk")));
   }
   bool same = true;
   for (std::size_t i = 0; i < decoded.size(); ++i) {
     const std::uint64_t length = axis.edges_[i + 1] - axis.edges_[i];
     if (decoded[i] < length || decoded[i] > kMaxExtent) {
-      return error(errc::invalid_argument,
-                   fmt::format("a chunk of {} elements decodes to {} along its dimension", length, decoded[i]));
+      return error(errc::invalid_argument, fmt::format("a chunk of {} decodes to {} along its dimension",
+                                                       counted(length, "element"), decoded[i]));
     }
     same = same && decoded[i] == length;
   }

@@ -8,6 +8,7 @@
 #include "array/bit_mask.h"
 #include "array/selection_checks.h"
 #include "base/checked.h"
+#include "base/counted.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -171,8 +172,9 @@ result<std::uint64_t> check_points(std::span<const std::span<const std::int64_t>
   PENSTOCK_ASSIGN(const std::uint64_t count, element_count(result_shape));
   for (std::size_t d = 0; d < points.size(); ++d) {
     if (points[d].size() != count) {
-      return error(errc::invalid_argument, fmt::format("axis {} has {} coordinates, the result's shape {} needs {}", d,
-                                                       points[d].size(), to_string(result_shape), count));
+      return error(errc::invalid_argument,
+                   fmt::format("axis {} has {}, the result's shape {} needs {}", d,
+                               counted(points[d].size(), "coordinate"), to_string(result_shape), count));
     }
   }
   return count;
@@ -267,8 +269,8 @@ result<resolved_basic> resolve(const block_selection& which, const chunk_grid& g
       if (const auto* const index = std::get_if<std::int64_t>(&which.items[d])) {
         std::int64_t position = 0;
         if (!wrap(*index, blocks, position)) {
-          return error(errc::out_of_range,
-                       fmt::format("block index {} is out of bounds for axis {} with {} blocks", *index, d, blocks));
+          return error(errc::out_of_range, fmt::format("block index {} is out of bounds for axis {} with {}", *index, d,
+                                                       counted(blocks, "block")));
         }
         of_blocks = {position, 1, 1};
       } else {

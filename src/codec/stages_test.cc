@@ -131,7 +131,7 @@ TEST(Stages, RefuseItemsThatAreDamaged) {
                     "a\1\0\0\0b"sv),
             "vlen-utf8 data ends within item 0 of 2");
   EXPECT_EQ(refused(text, "\2\0\0\0\1\0\0\0a\2\0\0\0b"sv), "vlen-utf8 data ends within item 1 of 2");
-  EXPECT_EQ(refused(text, "\2\0\0\0\1\0\0\0\xc3\1\0\0\0b"sv), "vlen-utf8 item 0 of 1 bytes is not UTF-8");
+  EXPECT_EQ(refused(text, "\2\0\0\0\1\0\0\0\xc3\1\0\0\0b"sv), "vlen-utf8 item 0 of 1 byte is not UTF-8");
   EXPECT_EQ(refused(raw, "\2\0\0\0\1\0\0\0\xc3\1\0\0\0b"sv), "fine");
 }
 
@@ -183,7 +183,7 @@ TEST(Stages, ListsOfListsAndOfTextAreCheckedAndInNativeOrder) {
   const codec_chain texts = chain_of(R"([{"name": "vlen-array", "configuration": {"dtype": {"id": "vlen-utf8"}}}])",
                                      dtype::variable_list(dtype::variable_utf8()).value(), {1});
   EXPECT_EQ(code(texts, "\1\0\0\0\x9\0\0\0\1\0\0\0a\0\0\0\0"sv), "fine");
-  EXPECT_EQ(code(texts, "\1\0\0\0\5\0\0\0\1\0\0\0\xff"sv), "vlen-array item 0 has text of 1 bytes that is not UTF-8");
+  EXPECT_EQ(code(texts, "\1\0\0\0\5\0\0\0\1\0\0\0\xff"sv), "vlen-array item 0 has text of 1 byte that is not UTF-8");
 }
 
 TEST(Stages, KeepItemsOfTheirOwnUntilTheNextCell) {

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.h"
 #include "codec/device_form.h"
 #include "cuda/encode_chain.h"
 
@@ -85,11 +86,10 @@ encode_choice choose_encoder(const codec_chain& chain, const encode_work& work) 
   out.device_seconds = std::max(on_bus, waves * std::ceil(parts / warps) * part / 32 * cycles / work.clock_hz);
   out.on_device =
       out.host_seconds >= kMargin * out.device_seconds && out.host_seconds - out.device_seconds >= kLeastSavedSeconds;
-  out.why =
-      fmt::format("the {}: {} chunks take about {:.3g} ms there, {:.3g} ms on {}", out.on_device ? "device" : "host",
-                  work.chunks, 1e3 * (out.on_device ? out.device_seconds : out.host_seconds),
-                  1e3 * (out.on_device ? out.host_seconds : out.device_seconds),
-                  out.on_device ? fmt::format("{} host workers", work.workers) : "the device");
+  out.why = fmt::format("the {}: {} take about {:.3g} ms there, {:.3g} ms on {}", out.on_device ? "device" : "host",
+                        counted(work.chunks, "chunk"), 1e3 * (out.on_device ? out.device_seconds : out.host_seconds),
+                        1e3 * (out.on_device ? out.host_seconds : out.device_seconds),
+                        out.on_device ? fmt::format("{} host workers", work.workers) : "the device");
   return out;
 }
 

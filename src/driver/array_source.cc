@@ -8,6 +8,7 @@
 
 #include "array/contiguous_blocks.h"
 #include "base/checked.h"
+#include "base/counted.h"
 #include "codec/codec_chain.h"
 #include "driver/source_store.h"
 #include "engine/array_state.h"
@@ -87,8 +88,8 @@ std::vector<extents> cells_of(const std::vector<array_source>& parts, std::size_
 result<array> open_sources(std::vector<array_source> parts, std::size_t axis, std::shared_ptr<context> with) {
   if (parts.empty()) return error(errc::invalid_argument, "there are no arrays to join");
   if (axis >= parts.front().shape.size())
-    return error(errc::invalid_argument, fmt::format("arrays of {} dimensions have no axis {} to join along",
-                                                     parts.front().shape.size(), axis));
+    return error(errc::invalid_argument, fmt::format("arrays of {} have no axis {} to join along",
+                                                     counted(parts.front().shape.size(), "dimension"), axis));
   array_facts facts;
   facts.format = "joined";
   facts.type = parts.front().type;

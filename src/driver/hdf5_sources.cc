@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "base/checked.h"
+#include "base/counted.h"
 #include "driver/compose_references.h"
 #include "driver/for_each_file.h"
 #include "driver/open_hdf5.h"
@@ -261,14 +262,14 @@ class virtual_reader {
       return {};
     }
     if (each.to.axes.size() != parts_.shape.extents.size())
-      return hdf5_damaged(fmt::format("a mapping selects in {} dimensions, the dataset has {}", each.to.axes.size(),
-                                      parts_.shape.extents.size()));
+      return hdf5_damaged(fmt::format("a mapping selects in {}, the dataset has {}",
+                                      counted(each.to.axes.size(), "dimension"), parts_.shape.extents.size()));
     note_ends(each.to, along);
     if (!source) return {};
     const shape_list shape = outer_shape(*source);
     if (each.from.axes.size() != shape.size())
-      return hdf5_damaged(
-          fmt::format("a mapping selects in {} dimensions, the source has {}", each.from.axes.size(), shape.size()));
+      return hdf5_damaged(fmt::format("a mapping selects in {}, the source has {}",
+                                      counted(each.from.axes.size(), "dimension"), shape.size()));
     const std::uint64_t positions = hdf5_positions_below(each.from.axes[*theirs], shape[*theirs]);
     grow(*along, hdf5_extent_for(each.to.axes[*along], positions));
     pairs_.push_back({source, limit_hdf5_selection(each.to, *along, positions),

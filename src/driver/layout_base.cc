@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/counted.h"
 #include "codec/codec_chain.h"
 #include "engine/context_state.h"
 
@@ -47,15 +48,15 @@ result<layout_parts> layout_parts::make(const context& with, const dtype& type, 
     return error(errc::invalid_argument,
                  fmt::format("a layout has between 1 and 65535 codings, not {}", codings.size()));
   if (objects.rank() != cells.rank())
-    return error(errc::invalid_argument, fmt::format("the objects' grid has {} dimensions, the cells' grid has {}",
-                                                     objects.rank(), cells.rank()));
+    return error(errc::invalid_argument, fmt::format("the objects' grid has {}, the cells' grid has {}",
+                                                     counted(objects.rank(), "dimension"), cells.rank()));
   auto made = std::make_shared<compiled>();
   codec_chain_options options;
   options.external = with.state().codecs();
   for (const cell_coding& each : codings) {
     if (each.cell.size() != cells.rank())
-      return error(errc::invalid_argument,
-                   fmt::format("cells of shape {} are in a grid of {} dimensions", to_string(each.cell), cells.rank()));
+      return error(errc::invalid_argument, fmt::format("cells of shape {} are in a grid of {}", to_string(each.cell),
+                                                       counted(cells.rank(), "dimension")));
     PENSTOCK_ASSIGN(const std::vector<codec_config> codecs, parse_codecs(each.codecs_json));
     PENSTOCK_ASSIGN(codec_chain chain, codec_chain::compile(codecs, type, each.cell, options));
     made->chains.push_back(std::move(chain));

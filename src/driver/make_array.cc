@@ -4,6 +4,7 @@
 
 #include <penstock/extend/driver.h>
 #include "array/chunk_grid.h"
+#include "base/counted.h"
 #include "codec/codec_chain.h"
 #include "engine/array_state.h"
 #include "engine/blocking_read.h"
@@ -19,12 +20,12 @@ result<> check_layout(const chunk_layout& layout, const array_description& what)
   };
   const chunk_grid& grid = layout.grid();
   if (grid.rank() != what.shape.size())
-    return wrong(fmt::format("grid has {} dimensions, its shape {} has {}", grid.rank(), to_string(what.shape),
-                             what.shape.size()));
+    return wrong(fmt::format("grid has {}, its shape {} has {}", counted(grid.rank(), "dimension"),
+                             to_string(what.shape), what.shape.size()));
   for (std::size_t d = 0; d < grid.rank(); ++d) {
     if (grid.axis(d).extent() != what.shape[d])
-      return wrong(fmt::format("grid has {} elements along dimension {}, its shape is {}", grid.axis(d).extent(), d,
-                               to_string(what.shape)));
+      return wrong(fmt::format("grid has {} along dimension {}, its shape is {}",
+                               counted(grid.axis(d).extent(), "element"), d, to_string(what.shape)));
   }
   if (layout.chains().empty()) return wrong("list of codings is empty");
   for (const codec_chain& each : layout.chains()) {
@@ -38,8 +39,8 @@ result<> check_layout(const chunk_layout& layout, const array_description& what)
     return wrong(
         fmt::format("chunks {} have another rank than its shape {}", to_string(what.chunks), to_string(what.shape)));
   if (!what.dimension_names.empty() && what.dimension_names.size() != what.shape.size())
-    return wrong(fmt::format("dimension names are {}, its shape {} has {} dimensions", what.dimension_names.size(),
-                             to_string(what.shape), what.shape.size()));
+    return wrong(fmt::format("dimension names are {}, its shape {} has {}", what.dimension_names.size(),
+                             to_string(what.shape), counted(what.shape.size(), "dimension")));
   return {};
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/checked.h"
+#include "base/counted.h"
 #include "codec/codec_chain.h"
 #include "engine/array_state.h"
 #include "engine/borrowed_job.h"
@@ -115,8 +116,8 @@ result<array> join(std::span<const array> parts, std::size_t axis, std::shared_p
   if (parts.empty()) return error(errc::invalid_argument, "there are no arrays to join");
   const array& first = parts.front();
   if (axis >= first.shape().size())
-    return error(errc::invalid_argument,
-                 fmt::format("arrays of {} dimensions have no axis {} to join along", first.shape().size(), axis));
+    return error(errc::invalid_argument, fmt::format("arrays of {} have no axis {} to join along",
+                                                     counted(first.shape().size(), "dimension"), axis));
   const std::shared_ptr<penstock::context> context = with ? std::move(with) : first.context();
   std::vector<const array*> full;
   bool one_fill = true;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/counted.h"
 #include "driver/chunk_codecs.h"
 #include "driver/hdf5_heap_store.h"
 #include "driver/shard_table.h"
@@ -104,7 +105,7 @@ result<chunk_grid> joined_grid(const chunk_grid& plain, const std::vector<joined
   for (const joined_axis& each : joined) {
     if (each.axis >= plain.rank())
       return error(errc::corrupt_data,
-                   fmt::format("arrays of {} dimensions, joined along {}", plain.rank(), each.axis));
+                   fmt::format("arrays of {}, joined along {}", counted(plain.rank(), "dimension"), each.axis));
     if (each.edges.empty()) continue;
     PENSTOCK_ASSIGN(axes[each.axis], grid_axis::edges(axes[each.axis].extent(), each.edges, each.decoded));
   }

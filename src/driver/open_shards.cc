@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "array/utf8.h"
+#include "base/counted.h"
 #include "codec/bytes/crc32c.h"
 #include "driver/shard_table.h"
 #include "engine/array_state.h"
@@ -159,8 +160,8 @@ result<std::vector<std::byte>> save_manifest(const array& of, std::string_view r
   shard_table table = *of.state().files;
   if (!checksums.empty()) {
     if (checksums.size() != table.parts.size())
-      return error(errc::invalid_argument,
-                   fmt::format("{} checksums for {} files", checksums.size(), table.parts.size()));
+      return error(errc::invalid_argument, fmt::format("{} for {}", counted(checksums.size(), "checksum"),
+                                                       counted(table.parts.size(), "file")));
     table.checksums.assign(checksums.begin(), checksums.end());
   }
   const std::string place = of.state().store->uri();

@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/counted.h"
 #include "base/json_bytes.h"
 #include "driver/reference_tree.h"
 #include "format/zarr/zarr_data_type.h"
@@ -156,7 +157,8 @@ result<saved_arrays> parse_saved_arrays(const json& document, const manifest_pla
     out.shards.push_back(std::move(one));
   }
   const std::size_t rank = out.shards.front().shape.size();
-  if (axis >= rank) return damaged_shards(fmt::format("arrays of {} dimensions have no axis {}", rank, axis));
+  if (axis >= rank)
+    return damaged_shards(fmt::format("arrays of {} have no axis {}", counted(rank, "dimension"), axis));
   out.axis = static_cast<std::size_t>(axis);
   return out;
 }

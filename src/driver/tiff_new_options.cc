@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/counted.h"
 #include "format/tiff/number_text.h"
 #include "format/tiff/tiff_new_tags.h"
 #include "format/tiff/tiff_nodata.h"
@@ -87,8 +88,8 @@ result<> check_bits(const tiff_create_options& from) {
 
 result<> check_sizes(const tiff_create_options& from) {
   if (from.width < 1 || from.height < 1 || from.bands < 1)
-    return wrong_image(
-        fmt::format("an image of {} bands of {} x {} pixels has no pixels", from.bands, from.height, from.width));
+    return wrong_image(fmt::format("an image of {} of {} x {} pixels has no pixels", counted(from.bands, "band"),
+                                   from.height, from.width));
   if (from.width > kMaxLength || from.height > kMaxLength)
     return wrong_image(fmt::format("images have at most {} rows and columns, this one has {} x {}", kMaxLength,
                                    from.height, from.width));
@@ -104,9 +105,9 @@ result<> check_sizes(const tiff_create_options& from) {
   const std::uint64_t tile_bytes = samples * from.tile_height * from.tile_width * std::uint64_t{from.type.item_bytes()};
   if (tile_bytes > kMaxTileBytes)
     return wrong_image(
-        fmt::format("a tile of {} x {} pixels of {} bands has {} bytes, at most {} are written: take smaller "
+        fmt::format("a tile of {} x {} pixels of {} has {} bytes, at most {} are written: take smaller "
                     "tiles, or tiles of one band each",
-                    from.tile_height, from.tile_width, samples, tile_bytes, kMaxTileBytes));
+                    from.tile_height, from.tile_width, counted(samples, "band"), tile_bytes, kMaxTileBytes));
   const std::uint64_t across = (from.width - 1) / from.tile_width + 1, down = (from.height - 1) / from.tile_height + 1;
   if (across * down > kMaxTiles / (from.planar ? from.bands : 1))
     return wrong_image(fmt::format("the image has {} x {} tiles{}, at most {} are written: take larger ones", down,
@@ -157,8 +158,8 @@ result<> add_tags(const tiff_create_options& from, tiff_new_image& to) {
     to.shared_tags.push_back(std::move(made));
   }
   if (!from.meaning.bands.empty() && from.meaning.bands.size() != from.bands)
-    return wrong_image(
-        fmt::format("the meaning of {} bands is given, the image has {}", from.meaning.bands.size(), from.bands));
+    return wrong_image(fmt::format("the meaning of {} is given, the image has {}",
+                                   counted(from.meaning.bands.size(), "band"), from.bands));
   PENSTOCK_ASSIGN(to.tags, tags_of_meaning(from.meaning));
   to.shared_tags.insert(to.shared_tags.end(), from.shared_tags.begin(), from.shared_tags.end());
   to.tags.insert(to.tags.end(), from.tags.begin(), from.tags.end());

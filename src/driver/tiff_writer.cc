@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/counted.h"
 #include "driver/tiff_new_options.h"
 #include "driver/tiff_pyramid.h"
 #include "driver/zarr_nodes.h"
@@ -172,9 +173,9 @@ result<> tiff_writer::state::check_write(std::uint64_t first_band, std::uint64_t
         fmt::format("rows of {} pixels are given, the image's have {}", values.extents[2], options_.width));
   if (first_band > options_.bands || bands > options_.bands - first_band || first_row > options_.height ||
       rows > options_.height - first_row)
-    return error{errc::out_of_range,
-                 fmt::format("bands [{}, {}) and rows [{}, {}) exceed an image of {} bands and {} rows", first_band,
-                             first_band + bands, first_row, first_row + rows, options_.bands, options_.height)};
+    return error{errc::out_of_range, fmt::format("bands [{}, {}) and rows [{}, {}) exceed an image of {} and {}",
+                                                 first_band, first_band + bands, first_row, first_row + rows,
+                                                 counted(options_.bands, "band"), counted(options_.height, "row"))};
   if (!options_.planar && bands != options_.bands)
     return wrong_image(
         fmt::format("the bands share tiles: all {} must be written together, {} are given (bands interleaved by band "

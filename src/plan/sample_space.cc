@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/checked.h"
+#include "base/counted.h"
 #include "plan/random.h"
 
 namespace penstock::inline v0 {
@@ -25,8 +26,8 @@ result<> check(std::span<const sample_axis> axes) {
       return error(errc::invalid_argument, fmt::format("axis {} exceeds 62 bits", a));
     if (of.crop > of.extent + of.before + of.after)
       return error(errc::invalid_argument,
-                   fmt::format("a crop of {} does not fit into axis {}, which has {} elements{}", of.crop, a, of.extent,
-                               of.before + of.after > 0 ? " and the padding" : ""));
+                   fmt::format("a crop of {} does not fit into axis {}, which has {}{}", of.crop, a,
+                               counted(of.extent, "element"), of.before + of.after > 0 ? " and the padding" : ""));
   }
   return {};
 }
@@ -91,8 +92,8 @@ result<sample_space> sample_space::listed(std::vector<sample_axis> axes, std::ve
   sample_space made(anywhere(std::move(axes)));
   const std::size_t rank = made.axes_.size();
   if (origins.size() % rank != 0)
-    return error(errc::invalid_argument,
-                 fmt::format("{} numbers are not a list of samples with {} axes", origins.size(), rank));
+    return error(errc::invalid_argument, fmt::format("a list of {} is not a list of samples with {}",
+                                                     counted(origins.size(), "number"), counted(rank, "axis", "axes")));
   for (std::size_t i = 0; i < origins.size(); ++i) {
     const sample_axis& of = made.axes_[i % rank];
     const std::int64_t first = first_origin(of);

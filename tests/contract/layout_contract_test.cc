@@ -213,7 +213,7 @@ TEST(ReferenceLayout, RefusesCodecsThatDecodeToAnotherShape) {
   };
   EXPECT_EQ(refusal(0, {2, 2}), "");
   EXPECT_EQ(refusal(24, {1, 2}), "") << "the last row of chunks has one row of elements";
-  EXPECT_NE(refusal(0, {1, 2}).find("make (1, 2), 1 elements along dimension 0 of a chunk that has 2"),
+  EXPECT_NE(refusal(0, {1, 2}).find("make (1, 2), 1 element along dimension 0 of a chunk that has 2"),
             std::string::npos)
       << refusal(0, {1, 2});
   EXPECT_NE(refusal(0, {3, 2}), "");

@@ -9,6 +9,7 @@
 #include "api/append/append_claim.h"
 #include "api/fenced_write.h"
 #include "array/chunk_grid.h"
+#include "base/counted.h"
 #include "driver/metadata_edit.h"
 #include "driver/node_mode.h"
 #include "engine/array_state.h"
@@ -222,8 +223,8 @@ result<array> resize_stored(const array& from, const extents& shape) {
   const array_state& state = from.state();
   PENSTOCK_TRY(check_editable(state));
   if (shape.size() != state.shape.size())
-    return error(errc::invalid_argument, fmt::format("an array of {} dimensions cannot get the shape {}",
-                                                     state.shape.size(), to_string(shape)));
+    return error(errc::invalid_argument, fmt::format("an array of {} cannot get the shape {}",
+                                                     counted(state.shape.size(), "dimension"), to_string(shape)));
   store& at = writable_store(state);
   // A running append writes where this one may erase.
   PENSTOCK_ASSIGN(const auto claim, append_claim::take(at, state.prefix + std::string(kClaimKey), 0));

@@ -13,6 +13,7 @@
 #include "array/strided_copy.h"
 #include "array/weighted_means.h"
 #include "base/checked.h"
+#include "base/counted.h"
 #include "base/output_pool.h"
 #include "driver/metadata_edit.h"
 #include "engine/array_state.h"
@@ -340,10 +341,9 @@ result<level_appender> level_appender::make(const group& in, std::vector<std::pa
   const array& image = levels[0].second;
   const std::size_t rank = image.shape().size();
   if (rank < 2 || (options.convention == level_convention::ome && rank > 5))
-    return error(errc::invalid_argument,
-                 fmt::format("an image of {} dimensions: levels have y and x, OME-Zarr at most 5 "
-                             "dimensions",
-                             rank));
+    return error(errc::invalid_argument, fmt::format("an image of {}: levels have y and x, OME-Zarr at most 5 "
+                                                     "dimensions",
+                                                     counted(rank, "dimension")));
   PENSTOCK_TRY(check_rule(image.type(), options.rule));
   for (std::size_t i = 0; i < levels.size(); ++i) {
     extents wanted = level_shape(image.shape(), static_cast<unsigned>(i));

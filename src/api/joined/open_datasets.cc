@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "api/joined/virtual_file.h"
+#include "base/counted.h"
 #include "driver/complaints.h"
 #include "driver/for_each_file.h"
 #include "driver/zarr_nodes.h"
@@ -130,13 +131,12 @@ class dataset_merger {
     const auto rank = static_cast<std::int64_t>(first().shape().size());
     if (how_.axis < -rank || how_.axis >= rank)
       return error(errc::invalid_argument,
-                   fmt::format("axis {} is out of range for arrays with {} dimensions", how_.axis, rank));
+                   fmt::format("axis {} is out of range for arrays with {}", how_.axis, counted(rank, "dimension")));
     out_.axis = static_cast<std::size_t>(how_.axis < 0 ? how_.axis + rank : how_.axis);
     for (const found_dataset& each : found_)
       if (!goes_with_first(each.what)) others.add(uri_of(each.what), shown(each.what));
     if (others.any())
-      return others.make(errc::invalid_argument,
-                         fmt::format("do not match '{}', {}", uri_of(first()), shown(first())),
+      return others.make(errc::invalid_argument, fmt::format("do not match '{}', {}", uri_of(first()), shown(first())),
                          found_.size());
     for (const std::string_view name : kMeaning) {
       const json* const expected = first().facts->attributes.find(name);

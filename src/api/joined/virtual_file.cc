@@ -6,6 +6,7 @@
 #include <array>
 #include <cstring>
 
+#include "base/counted.h"
 #include "driver/drivers.h"
 #include "driver/open_hdf5.h"
 #include "driver/registry.h"
@@ -179,8 +180,9 @@ result<> find_length(const virtual_options& how, virtual_file& file) {
     if (at == dimensions.end()) continue;
     const std::uint64_t length = each.shape()[static_cast<std::size_t>(at - dimensions.begin())];
     if (file.length && *file.length != length) {
-      return error(errc::invalid_argument, fmt::format("'{}' has {} elements along '{}', '{}' has {}", from->name,
-                                                       *file.length, how.concat, each.name, length));
+      return error(errc::invalid_argument,
+                   fmt::format("'{}' has {} along '{}', '{}' has {}", from->name, counted(*file.length, "element"),
+                               how.concat, each.name, length));
     }
     from = &each;
     file.length = length;

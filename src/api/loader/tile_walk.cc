@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/checked.h"
+#include "base/counted.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -17,7 +18,8 @@ result<> check(const extents& shape, const extents& tile, const std::vector<std:
                  fmt::format("tiles of shape {} do not fit an array of shape {}", to_string(tile), to_string(shape)));
   if (edges.empty()) return {};
   if (axis >= shape.size())
-    return error(errc::invalid_argument, fmt::format("an array of {} dimensions has no axis {}", shape.size(), axis));
+    return error(errc::invalid_argument,
+                 fmt::format("an array of {} has no axis {}", counted(shape.size(), "dimension"), axis));
   const bool ascending = std::adjacent_find(edges.begin(), edges.end(), std::greater_equal<>()) == edges.end();
   if (!ascending || edges.front() != 0 || edges.back() != shape[axis]) {
     return error(errc::invalid_argument,

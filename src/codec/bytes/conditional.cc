@@ -6,6 +6,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/counted.h"
 #include "codec/byte_codecs.h"
 #include "codec/codec_members.h"
 
@@ -43,8 +44,8 @@ class conditional_codec final : public byte_codec {
   result<std::span<const std::byte>> decode(std::span<const std::byte> encoded, std::span<std::byte> out,
                                             worker_scratch& scratch) const override {
     if (encoded.size() < header_bytes_) {
-      return error{errc::corrupt_data, fmt::format("conditional chunk has {} bytes, its header alone has {}",
-                                                   encoded.size(), header_bytes_)};
+      return error{errc::corrupt_data, fmt::format("conditional chunk has {}, its header alone has {}",
+                                                   counted(encoded.size(), "byte"), header_bytes_)};
     }
     const auto applied = [&](std::size_t i) { return (encoded[i / 8] >> (i % 8) & std::byte{1}) != std::byte{0}; };
     for (std::size_t i = choices_.size(); i < 8 * header_bytes_; ++i) {

@@ -82,7 +82,7 @@ TEST(Conditional, IsBoundedByTheContentAndItsHeader) {
 TEST(Conditional, RefusesDamagedChunks) {
   const codec_chain chain = byte_chain(conditional(kGzip, R"(,"header_bits":16)"), kBytes);
   bytes out;
-  EXPECT_EQ(read(chain, bytes(1), out), "conditional chunk has 1 bytes, its header alone has 2");
+  EXPECT_EQ(read(chain, bytes(1), out), "conditional chunk has 1 byte, its header alone has 2");
   EXPECT_EQ(read(chain, stored({0b10, bytes(kBytes)}, 2), out), "conditional chunk applies codec 1, there are 1");
   EXPECT_EQ(read(chain, stored({1 << 15, bytes(kBytes)}, 2), out), "conditional chunk applies codec 15, there are 1");
   EXPECT_EQ(read(chain, stored({0, bytes(kBytes - 1)}, 2), out), "chunk decoded to 599 bytes, its shape needs 600");

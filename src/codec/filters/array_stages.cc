@@ -10,6 +10,7 @@
 
 #include "array/item_swap.h"
 #include "array/strided_copy.h"
+#include "base/counted.h"
 #include "codec/codec_members.h"
 
 namespace penstock::inline v0 {
@@ -21,8 +22,8 @@ result<dim_vector<std::uint32_t>> transpose_order(const codec_config& config, st
   PENSTOCK_ASSIGN(const json::array_t* const list, members.list("order"));
   const auto wrong = [&] {
     return error{errc::corrupt_data,
-                 fmt::format("codec 'transpose': 'order' should be a permutation of {} dimensions, is {}", rank,
-                             config.configuration.find("order")->dump())};
+                 fmt::format("codec 'transpose': 'order' should be a permutation of {}, is {}",
+                             counted(rank, "dimension"), config.configuration.find("order")->dump())};
   };
   if (list->size() != rank) return wrong();
   dim_vector<std::uint32_t> order;

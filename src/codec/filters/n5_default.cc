@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "base/counted.h"
 #include "codec/byte_codecs.h"
 #include "codec/codec_members.h"
 #include "codec/library_contexts.h"
@@ -44,7 +45,7 @@ class n5_default_codec final : public byte_codec {
     if (mode != 0) return error{errc::unsupported, fmt::format("N5 block has mode {}, only 0 is read", mode)};
     if (rank != whole_.cell().size()) {
       return error{errc::corrupt_data,
-                   fmt::format("N5 block has {} dimensions, the array has {}", rank, whole_.cell().size())};
+                   fmt::format("N5 block has {}, the array has {}", counted(rank, "dimension"), whole_.cell().size())};
     }
     if (out.size() < whole_.decoded_bytes()) {
       return error{errc::corrupt_data, fmt::format("N5 block does not fit into {} bytes", out.size())};

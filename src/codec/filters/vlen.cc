@@ -14,6 +14,7 @@
 #include "array/item_swap.h"
 #include "array/list_items.h"
 #include "array/utf8.h"
+#include "base/counted.h"
 #include "codec/byte_codecs.h"
 #include "codec/codec_members.h"
 #include "codec/library_contexts.h"
@@ -61,7 +62,7 @@ struct list_items {
       if (inner) {
         if (std::string wrong = inner->finish(at + (item->data() - at), item->size()); !wrong.empty()) return wrong;
       } else if (type.kind() == dtype_kind::variable_utf8 && !is_utf8(*item)) {
-        return fmt::format("has text of {} bytes that is not UTF-8", item->size());
+        return fmt::format("has text of {} that is not UTF-8", counted(item->size(), "byte"));
       }
     }
     return {};
@@ -115,7 +116,8 @@ class vlen_codec final : public byte_codec {
       }
       if (length != 0) std::memcpy(to, at, length);
       if (text_ && !is_utf8({to, length})) {
-        return error{errc::corrupt_data, fmt::format("{} item {} of {} bytes is not UTF-8", name_, i, length)};
+        return error{errc::corrupt_data,
+                     fmt::format("{} item {} of {} is not UTF-8", name_, i, counted(length, "byte"))};
       }
       if (list_) PENSTOCK_TRY(finish_list(to, length, i));
       const variable_item item{length == 0 ? nullptr : to, length};

@@ -12,6 +12,7 @@
 
 #include "array/convert_number.h"
 #include "base/checked.h"
+#include "base/counted.h"
 #include "codec/byte_codecs.h"
 #include "codec/codec_members.h"
 #include "codec/filters/zfp_library.h"
@@ -468,8 +469,9 @@ result<compiled_codec> make_zfp_of(const zfp_library& library, const codec_confi
   const bool own = numbers && numbers->items == zfp_items::same &&
                    (input.type.kind() == dtype_kind::floating || input.type.kind() == dtype_kind::signed_integer);
   if (!input.is_array || input.big_endian || !numbers || (settings.name == "zfpy" && !own) || input.shape.size() > 4) {
-    return error{errc::unsupported, fmt::format("codec '{}' does not support {} of {} dimensions", config.name,
-                                                input.is_array ? input.type.name() : "bytes", input.shape.size())};
+    return error{errc::unsupported,
+                 fmt::format("codec '{}' does not support {} of {}", config.name,
+                             input.is_array ? input.type.name() : "bytes", counted(input.shape.size(), "dimension"))};
   }
   settings.numbers = *numbers;
   settings.type = input.type;

@@ -2,13 +2,15 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.h"
+
 namespace penstock::inline v0 {
 
 error unreadable_picture(const tiff_picture& picture, std::string_view why) {
-  return {errc::unsupported,
-          fmt::format("compression {}{} of {} samples of {} bits is not readable {}{}", picture.compression,
-                      picture.name.empty() ? "" : fmt::format(" ({})", picture.name), picture.samples, picture.bits,
-                      why.empty() ? "in this build" : "here: ", why)};
+  return {errc::unsupported, fmt::format("compression {}{} of {} of {} is not readable {}{}", picture.compression,
+                                         picture.name.empty() ? "" : fmt::format(" ({})", picture.name),
+                                         counted(picture.samples, "sample"), counted(picture.bits, "bit"),
+                                         why.empty() ? "in this build" : "here: ", why)};
 }
 
 result<> check_picture_size(const tiff_picture& picture) {

@@ -102,7 +102,7 @@ TEST(PicturesOfTiff, UnsupportedSamplesAreRefusedByName) {
   const auto made = make_tiff_library_codec(wide);
   ASSERT_FALSE(made.ok());
   EXPECT_EQ(made.error().to_string(),
-            "unsupported: compression 7 of 1 samples of 12 bits is not readable in this build");
+            "unsupported: compression 7 of 1 sample of 12 bits is not readable in this build");
 }
 
 // A library that has it reports that the stream is too short.

@@ -6,13 +6,15 @@
 #include <limits>
 
 #include "base/checked.h"
+#include "base/counted.h"
 
 namespace penstock::inline v0 {
 
 result<hdf5_chunk_grid> hdf5_chunk_grid::make(const hdf5_shape& shape, const hdf5_layout& layout, bool numbered) {
   const std::size_t rank = layout.chunk.size();
   if (shape.extents.size() != rank)
-    return hdf5_damaged(fmt::format("chunks of {} dimensions, the dataset has {}", rank, shape.extents.size()));
+    return hdf5_damaged(
+        fmt::format("chunks of {}, the dataset has {}", counted(rank, "dimension"), shape.extents.size()));
   hdf5_chunk_grid made;
   made.shape_ = shape.extents;
   made.chunk_ = layout.chunk;

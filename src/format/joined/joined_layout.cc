@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/checked.h"
+#include "base/counted.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -100,7 +101,7 @@ result<std::shared_ptr<const joined_layout>> joined_layout::make(std::vector<joi
   const chunk_grid& first = parts.front().layout->grid();
   if (axis >= first.rank())
     return error(errc::invalid_argument,
-                 fmt::format("arrays of {} dimensions have no axis {} to join along", first.rank(), axis));
+                 fmt::format("arrays of {} have no axis {} to join along", counted(first.rank(), "dimension"), axis));
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const chunk_grid& each = parts[i].layout->grid();
     bool alike = each.rank() == first.rank() && each.cells() != 0 && !parts[i].layout->chains().empty();

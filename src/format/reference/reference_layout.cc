@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/counted.h"
+
 namespace penstock::inline v0 {
 namespace {
 
@@ -44,8 +46,8 @@ result<> reference_layout::check() const {
     return error(errc::unsupported, "arrays of several chunk shapes are not joined by references");
   }
   if (table_->cells() != grid().cells()) {
-    return error(errc::corrupt_data, fmt::format("the reference table is one of {} chunks, the array has {}",
-                                                 table_->cells(), grid().cells()));
+    return error(errc::corrupt_data, fmt::format("the reference table is one of {}, the array has {}",
+                                                 counted(table_->cells(), "chunk"), grid().cells()));
   }
   if (objects_.size() > std::max<std::uint64_t>(grid().cells(), 1)) {
     return error(errc::corrupt_data,
@@ -53,8 +55,8 @@ result<> reference_layout::check() const {
   }
   for (const codec_chain& each : chains_) {
     if (each.cell().size() != grid().rank())
-      return error(errc::corrupt_data, fmt::format("a reference's codecs make {}, the array has {} dimensions",
-                                                   to_string(each.cell()), grid().rank()));
+      return error(errc::corrupt_data, fmt::format("a reference's codecs make {}, the array has {}",
+                                                   to_string(each.cell()), counted(grid().rank(), "dimension")));
   }
   const std::vector<bool> fits = fitting_chains();
   std::uint64_t visits = kMostVisits;
@@ -133,9 +135,9 @@ result<> reference_layout::check_shape(cell_id cell, const codec_chain& chain) c
     const std::uint64_t made = chain.cell()[d], whole = axis.codec_length(at[d]);
     const bool cut_off = outermost && made < whole && made >= axis.valid_length(at[d]);
     if (made != whole && !cut_off) {
-      return error(errc::corrupt_data, fmt::format("a reference's codecs make {}, {} elements along dimension {} of a "
+      return error(errc::corrupt_data, fmt::format("a reference's codecs make {}, {} along dimension {} of a "
                                                    "chunk that has {}",
-                                                   to_string(chain.cell()), made, d, whole))
+                                                   to_string(chain.cell()), counted(made, "element"), d, whole))
           .note(describe(cell));
     }
     outermost = outermost && whole == 1;

@@ -12,6 +12,7 @@
 #include "array/strided_copy.h"
 #include "base/buffer.h"
 #include "base/checked.h"
+#include "base/counted.h"
 #include "codec/unknown_codec.h"
 #include "codec/worker_scratch.h"
 #include "format/zarr/shard_index.h"
@@ -235,8 +236,8 @@ result<compiled_codec> shard_codecs::make(const codec_config& config, const stag
   PENSTOCK_ASSIGN(const auto shard, parse_zarr_shard(config.configuration, "sharding_indexed"));
   const std::size_t rank = input.shape.size();
   if (shard->chunk.size() != rank) {
-    return error{errc::corrupt_data, fmt::format("sharding_indexed has chunk_shape {}, its input has {} dimensions",
-                                                 to_string(shard->chunk), rank)};
+    return error{errc::corrupt_data, fmt::format("sharding_indexed has chunk_shape {}, its input has {}",
+                                                 to_string(shard->chunk), counted(rank, "dimension"))};
   }
   extents counts(rank);
   for (std::size_t d = 0; d < rank; ++d) {

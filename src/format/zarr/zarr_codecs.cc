@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "base/counted.h"
 #include "format/zarr/metadata_reader.h"
 
 namespace penstock::inline v0 {
@@ -99,8 +100,8 @@ result<dim_vector<std::uint64_t>> parse_transpose_order(const codec_config& code
     return out;
   }
   const auto refuse = [&] {
-    return error(errc::corrupt_data, fmt::format("codec transpose has order {}, needs a permutation of {} dimensions",
-                                                 brief(*order), rank));
+    return error(errc::corrupt_data, fmt::format("codec transpose has order {}, needs a permutation of {}",
+                                                 brief(*order), counted(rank, "dimension")));
   };
   const json::array_t* list = order->as_array();
   if (list == nullptr || list->size() != rank) return refuse();

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/checked.h"
+#include "base/counted.h"
 #include "format/zarr/metadata_reader.h"
 
 namespace penstock::inline v0 {
@@ -93,8 +94,8 @@ result<> read_dimension(const json& value, const std::string& path, std::uint64_
   std::uint64_t covered = 0;
   PENSTOCK_ASSIGN(const std::vector<run> runs, read_runs(value, path, covered));
   if (runs.empty() || covered < extent) {
-    return error(errc::corrupt_data, fmt::format("zarr.json: member '{}' has chunks for {} elements, the array has {}",
-                                                 path, covered, extent));
+    return error(errc::corrupt_data, fmt::format("zarr.json: member '{}' has chunks for {}, the array has {}", path,
+                                                 counted(covered, "element"), extent));
   }
   std::uint64_t longest = 0;
   for (const run& each : runs) longest = std::max(longest, each.length);
@@ -117,8 +118,8 @@ result<zarr_grid> read_regular(const json& configuration, std::size_t rank) {
   zarr_grid out;
   PENSTOCK_ASSIGN(out.chunk, read_extents(*shape, "chunk_grid.configuration.chunk_shape", 1));
   if (out.chunk.size() != rank) {
-    return error(errc::corrupt_data,
-                 fmt::format("zarr.json: chunk_shape has {} dimensions, shape has {}", out.chunk.size(), rank));
+    return error(errc::corrupt_data, fmt::format("zarr.json: chunk_shape has {}, shape has {}",
+                                                 counted(out.chunk.size(), "dimension"), rank));
   }
   return out;
 }
@@ -137,8 +138,8 @@ result<zarr_grid> read_rectilinear(const json& configuration, const extents& sha
   const json::array_t* list = shapes->as_array();
   if (list == nullptr) return wrong_member(*shapes, "chunk_grid.configuration.chunk_shapes", "a list");
   if (list->size() != shape.size()) {
-    return error(errc::corrupt_data,
-                 fmt::format("zarr.json: chunk_shapes has {} dimensions, shape has {}", list->size(), shape.size()));
+    return error(errc::corrupt_data, fmt::format("zarr.json: chunk_shapes has {}, shape has {}",
+                                                 counted(list->size(), "dimension"), shape.size()));
   }
   zarr_grid out;
   for (std::size_t d = 0; d < shape.size(); ++d) {

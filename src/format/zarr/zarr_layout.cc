@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/checked.h"
+#include "base/counted.h"
 #include "format/zarr/shard_codec.h"
 
 namespace penstock::inline v0 {
@@ -107,8 +108,8 @@ result<> zarr_layout::compile(const zarr_metadata& metadata, const codec_chain_o
       chain.push_back(std::move(codec));
     }
     if (codecs->shard->chunk.size() != rank) {
-      return error(errc::corrupt_data, fmt::format("sharding_indexed has chunk_shape {}, the array has {} dimensions",
-                                                   to_string(codecs->shard->chunk), rank));
+      return error(errc::corrupt_data, fmt::format("sharding_indexed has chunk_shape {}, the array has {}",
+                                                   to_string(codecs->shard->chunk), counted(rank, "dimension")));
     }
     PENSTOCK_ASSIGN(level next, make_level(*codecs, outer, place));
     if (levels_.empty() && shapes_.count() > 1) {

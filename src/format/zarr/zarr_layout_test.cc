@@ -421,7 +421,7 @@ TEST(ZarrLayout, RefusesWhatItCannotRead) {
   EXPECT_EQ(refusal(document("[8]", "[8]", "[" + shard("[3]", kBytes, kBytes) + R"(, "numcodecs.zstd"])")),
             "corrupt_data: sharding_indexed has chunk_shape (3,), which does not divide (8,)");
   EXPECT_EQ(refusal(document("[8]", "[8]", "[" + shard("[4, 1]", kBytes, kBytes) + R"(, "numcodecs.zstd"])")),
-            "corrupt_data: sharding_indexed has chunk_shape (4, 1), its input has 1 dimensions");
+            "corrupt_data: sharding_indexed has chunk_shape (4, 1), its input has 1 dimension");
   EXPECT_EQ(
       refusal(document("[8]", "[8]", "[" + shard("[4]", kBytes, R"("numcodecs.zstd")") + R"(, "numcodecs.zstd"])"))
           .substr(0, 12),
@@ -431,7 +431,7 @@ TEST(ZarrLayout, RefusesWhatItCannotRead) {
   EXPECT_EQ(refusal(document("[8]", "[8]", list(shard("[16]", kBytes, kBytes)))),
             "corrupt_data: sharding_indexed has chunk_shape (16,), which does not divide (8,)");
   EXPECT_EQ(refusal(document("[8]", "[8]", list(shard("[4, 1]", kBytes, kBytes)))),
-            "corrupt_data: sharding_indexed has chunk_shape (4, 1), the array has 1 dimensions");
+            "corrupt_data: sharding_indexed has chunk_shape (4, 1), the array has 1 dimension");
   EXPECT_EQ(refusal(document("[8]", "[8]", "[\"numcodecs.delta\", " + shard("[4]", kBytes, kBytes) + "]")),
             "unsupported: codec 'numcodecs.delta' before sharding_indexed is not readable");
   EXPECT_EQ(refusal(document("[8]", "[8]", R"(["bytes", "zfp"])")).substr(0, 12), "corrupt_data");  // no endian

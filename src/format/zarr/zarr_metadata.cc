@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/checked.h"
+#include "base/counted.h"
 #include "format/zarr/metadata_reader.h"
 #include "format/zarr/zarr_data_type.h"
 #include "format/zarr/zarr_fill_value.h"
@@ -102,8 +103,8 @@ result<std::vector<std::optional<std::string>>> read_names(const json* value, st
   const json::array_t* list = value->as_array();
   if (list == nullptr) return wrong_member(*value, "dimension_names", "a list of names");
   if (list->size() != rank) {
-    return error(errc::corrupt_data,
-                 fmt::format("zarr.json: dimension_names has {} names, shape has {} dimensions", list->size(), rank));
+    return error(errc::corrupt_data, fmt::format("zarr.json: dimension_names has {}, shape has {}",
+                                                 counted(list->size(), "name"), counted(rank, "dimension")));
   }
   for (std::size_t d = 0; d < rank; ++d) {
     const json& name = (*list)[d];

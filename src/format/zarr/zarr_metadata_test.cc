@@ -174,9 +174,9 @@ TEST(ZarrMetadata, NamesAMemberOfTheWrongKind) {
   EXPECT_EQ(refusal(with("[4, 5]", "[4, 0]")),
             "corrupt_data: zarr.json: member 'chunk_grid.configuration.chunk_shape[1]' is 0, "
             "needs an integer from 1 to 9223372036854775807");
-  EXPECT_EQ(refusal(with("[4, 5]", "[4]")), "corrupt_data: zarr.json: chunk_shape has 1 dimensions, shape has 2");
+  EXPECT_EQ(refusal(with("[4, 5]", "[4]")), "corrupt_data: zarr.json: chunk_shape has 1 dimension, shape has 2");
   EXPECT_EQ(refusal(with(R"(["y", null])", R"(["y"])")),
-            "corrupt_data: zarr.json: dimension_names has 1 names, shape has 2 dimensions");
+            "corrupt_data: zarr.json: dimension_names has 1 name, shape has 2 dimensions");
   EXPECT_EQ(
       refusal(with(R"("separator": "/")", R"("separator": "-")")),
       "corrupt_data: zarr.json: member 'chunk_key_encoding.configuration.separator' is \"-\", needs \"/\" or \".\"");

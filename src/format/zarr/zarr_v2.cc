@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/counted.h"
 #include "format/zarr/metadata_reader.h"
 #include "format/zarr/zarr_data_type.h"
 #include "format/zarr/zarr_fill_value.h"
@@ -132,8 +133,8 @@ result<zarr_metadata> read_array(const json& document) {
   PENSTOCK_ASSIGN(const json* chunks, required_member(document, "", "chunks"));
   PENSTOCK_ASSIGN(out.grid.chunk, read_extents(*chunks, "chunks", 0));
   if (out.grid.chunk.size() != out.shape.size()) {
-    return error(errc::corrupt_data, fmt::format("zarr.json: chunks has {} dimensions, shape has {}",
-                                                 out.grid.chunk.size(), out.shape.size()));
+    return error(errc::corrupt_data, fmt::format("zarr.json: chunks has {}, shape has {}",
+                                                 counted(out.grid.chunk.size(), "dimension"), out.shape.size()));
   }
   for (std::size_t d = 0; d < out.shape.size(); ++d) {
     // Writers use chunks of length 0 for an empty dimension.

@@ -109,7 +109,7 @@ TEST(ZarrV2, ReadsStructuresWithByteOrdersOfTheirOwn) {
 }
 
 TEST(ZarrV2, NamesWhatIsWrong) {
-  EXPECT_EQ(refusal(with("[4, 5]", "[4]")), "corrupt_data: .zarray: chunks has 1 dimensions, shape has 2");
+  EXPECT_EQ(refusal(with("[4, 5]", "[4]")), "corrupt_data: .zarray: chunks has 1 dimension, shape has 2");
   EXPECT_EQ(refusal(with("[4, 5]", "[4, 0]")), "corrupt_data: .zarray: member 'chunks[1]' is 0, needs at least 1");
   EXPECT_EQ(refusal(with("\"C\"", "\"K\"")), "corrupt_data: .zarray: member 'order' is \"K\", needs \"C\" or \"F\"");
   EXPECT_EQ(refusal(with("\"<i2\"", "\"<c32\"")), "unsupported: .zarray: data type \"<c32\" is not readable");
