@@ -141,8 +141,8 @@ HEAD = """\
 # The test suites of others
 
 `make test-peers` runs tests and benchmarks that other projects wrote, twice in one environment: with the peer's own
-code, and with Penstock in its place. This page is what `--table docs/peers.md` in `ARGS` wrote; a run of some suites
-keeps what it has of the others. `make test` runs a part: zarr-python's tests of codec pipelines, and xarray's tests of
+code, and with Penstock in its place. `--table docs/peers.md` in `ARGS` writes this page; a run of some suites
+keeps the results of the others. `make test` runs a part: zarr-python's tests of codec pipelines, and xarray's tests of
 one Zarr store.
 
 | mode | what is replaced |
@@ -151,8 +151,8 @@ one Zarr store.
 | bypass | the same, without zarr-python's event loop |
 | engine | the reader: an engine of xarray, rioxarray, pyfive, h5py, GDAL, the program of the conformance tests |
 
-"Reads" are what the engine read or wrote in the process of a test, of all that the suite asked for. The peer's own code
-does the rest; the reasons are below. A run of a whole suite in which the engine reads nothing fails.
+"Reads" counts the reads and writes of the engine in the process of a test, among all that the suite requested. The peer's own
+code does the rest; the reasons are below. A run of a whole suite in which the engine reads nothing fails.
 
 The tests of zarr-python, pyfive and VirtualiZarr, and the benchmarks, come from source distributions on PyPI, those of
 xarray and h5py from the installed packages. Those of rioxarray, kerchunk, Icechunk, GDAL and zarr-conformance-tests are

@@ -31,7 +31,8 @@ class run_length_codec final : public ps::byte_codec {
   ps::result<std::span<const std::byte>> decode(std::span<const std::byte> encoded, std::span<std::byte> out,
                                                 ps::worker_scratch& scratch) const override {
     if (encoded.size() % (item_ + 1) != 0)
-      return ps::error(ps::errc::corrupt_data, "the last run is cut off: " + std::to_string(encoded.size()) + " bytes");
+      return ps::error(ps::errc::corrupt_data,
+                       "the last run is truncated: " + std::to_string(encoded.size()) + " bytes");
     std::size_t made = 0;
     for (std::size_t at = 0; at < encoded.size(); at += item_ + 1) {
       const auto count = std::to_integer<std::size_t>(encoded[at]);

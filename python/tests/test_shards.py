@@ -179,7 +179,7 @@ def test_unreadable_files_are_named_before_data_is_read(tmp_path: Path) -> None:
     for number in range(1, 7):
         (tmp_path / f"shard_{number:04d}.npy").write_bytes(whole)
     (tmp_path / "shard_0007.npy").write_bytes(whole[:-1])
-    with pytest.raises(ps.CorruptDataError, match=r"cut off: 'shard_0007.npy': has 175 bytes, its header needs 176"):
+    with pytest.raises(ps.CorruptDataError, match=r"truncated: 'shard_0007.npy': has 175 bytes, its header needs 176"):
         ps.open_shards(pattern)
 
 

@@ -396,7 +396,7 @@ class saved_members final : public member_source, public std::enable_shared_from
     for (const json& each : *members) {
       PENSTOCK_ASSIGN(const std::string name, text_of(each, "name"));
       PENSTOCK_ASSIGN(const std::uint64_t bytes, number_of(each, "bytes"));
-      if (bytes > manifest.size() - begin) return damaged_manifest(fmt::format("the member '{}' is cut off", name));
+      if (bytes > manifest.size() - begin) return damaged_manifest(fmt::format("the member '{}' is truncated", name));
       if (!is_member_path(name) || !out->members_.try_emplace(name, begin, static_cast<std::size_t>(bytes)).second)
         return damaged_manifest(fmt::format("the member '{}'", name));
       begin += static_cast<std::size_t>(bytes);

@@ -288,7 +288,7 @@ result<shard_table> scan_shards(const store& from, std::vector<std::string> keys
       shorter.add(keys[i], fmt::format("has {}, its header needs {}", counted(each.size, "byte"), end));
     out.parts.push_back({std::move(keys[i]), alone ? 1 : each.shape[out.axis], each.offset, each.seen});
   }
-  if (shorter.any()) return shorter.make(errc::corrupt_data, "are cut off", found.size());
+  if (shorter.any()) return shorter.make(errc::corrupt_data, "are truncated", found.size());
   out.format = options.raw ? "raw" : "npy";
   out.descr = first.descr;
   out.order = order;

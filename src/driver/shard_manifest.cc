@@ -160,18 +160,18 @@ result<shard_table> parse_json(std::string_view text, std::string& root) {
 }
 
 result<shard_table> parse_binary(std::span<const std::byte> bytes, std::string& root) {
-  if (bytes.size() < kShardsMagic.size() + 4 + 8 + 4) return bad_manifest("it is cut off");
+  if (bytes.size() < kShardsMagic.size() + 4 + 8 + 4) return bad_manifest("it is truncated");
   reader tail(bytes.last(4));
   if (crc32c(bytes.first(bytes.size() - 4)) != tail.number<std::uint32_t>())
     return bad_manifest("its checksum is wrong");
   reader in(bytes.subspan(kShardsMagic.size(), bytes.size() - kShardsMagic.size() - 4));
   const std::string_view header = in.text(in.number<std::uint32_t>());
-  if (in.failed()) return bad_manifest("it is cut off");
+  if (in.failed()) return bad_manifest("it is truncated");
   PENSTOCK_ASSIGN(const json document, json::parse(header));
   shard_table out;
   PENSTOCK_TRY(read_common(document, out, root));
   const auto count = in.number<std::uint64_t>();
-  if (in.failed() || count > in.left() / kRecordBytes) return bad_manifest("it is cut off");
+  if (in.failed() || count > in.left() / kRecordBytes) return bad_manifest("it is truncated");
   out.parts.reserve(static_cast<std::size_t>(count));
   out.checksums.reserve(static_cast<std::size_t>(count));
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -183,7 +183,7 @@ result<shard_table> parse_binary(std::span<const std::byte> bytes, std::string& 
     each.offset = in.number<std::uint64_t>();
     for (std::uint64_t& word : each.expected.word) word = in.number<std::uint64_t>();
     each.key = in.text(key_bytes);
-    if (in.failed()) return bad_manifest("it is cut off");
+    if (in.failed()) return bad_manifest("it is truncated");
     out.parts.push_back(std::move(each));
     out.checksums.push_back((flags & kHasChecksum) != 0 ? std::optional(checksum) : std::nullopt);
   }

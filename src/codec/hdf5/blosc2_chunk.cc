@@ -153,7 +153,7 @@ result<blosc2_chunk> blosc2_chunk::parse(bytes_in from) {
   }
   if ((blosc2_flags & 0x01) != 0) {  // a dictionary follows the offsets
     const bytes_in rest = made.encoded_.subspan(kHeaderBytes + 4 * static_cast<std::size_t>(blocks));
-    if (rest.size() < 4 || word(rest, 0) > rest.size() - 4) return corrupt("has a dictionary that is cut off");
+    if (rest.size() < 4 || word(rest, 0) > rest.size() - 4) return corrupt("has a dictionary that is truncated");
     made.dictionary_ = rest.subspan(4, word(rest, 0));
   }
   return made;

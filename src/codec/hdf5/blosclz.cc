@@ -64,7 +64,7 @@ bool decompress_blosclz(std::span<const std::byte> from, std::span<std::byte> to
         distance += in.next();
       }
       ++distance;
-      // A stream ends with literals, so one that ends here is cut off.
+      // A stream ends with literals, so one that ends here is truncated.
       if (in.left() == 0 || distance > made || count > to.size() - made) return false;
       copy_match(begin + made, distance, count);
       made += count;

@@ -223,10 +223,10 @@ class blosc2_codec final : public decode_only_codec {
       const std::uint64_t offset = in.number(0xd2, 4);
       if (!in.ok() || name != "b2nd") continue;
       if (offset > from.metalayers.size() || from.metalayers.size() - offset < 5)
-        return damaged("a metalayer is cut off");
+        return damaged("a metalayer is truncated");
       const bytes_in value = from.metalayers.subspan(static_cast<std::size_t>(offset));
       const std::uint64_t bytes = number_at(value, 1, 4);  // after the byte of the type
-      if (bytes > value.size() - 5) return damaged("a metalayer is cut off");
+      if (bytes > value.size() - 5) return damaged("a metalayer is truncated");
       const auto shape = blocked_shape::parse(value.subspan(5, static_cast<std::size_t>(bytes)));
       if (!shape) return damaged("its shape is not readable");
       return shape;

@@ -23,7 +23,7 @@ result<dense_attributes> parse_attribute_info(const hdf5_file& file, const hdf5_
   if (out.ordered) cursor.skip(2);
   out.heap = cursor.number(file.offset_bytes());
   out.by_name = cursor.number(file.offset_bytes());
-  if (!cursor.ok()) return hdf5_damaged("an object's description of its attributes is cut off");
+  if (!cursor.ok()) return hdf5_damaged("an object's description of its attributes is truncated");
   return out;
 }
 
@@ -54,7 +54,7 @@ result<hdf5_attribute> parse_attribute(hdf5_file& file, std::span<const std::byt
   const auto padded = [&](std::uint64_t bytes) { return version == 1 ? round_up(bytes, 8) : bytes; };
   const auto name = cursor.bytes(padded(name_bytes)), type = cursor.bytes(padded(type_bytes)),
              space = cursor.bytes(padded(space_bytes));
-  if (!cursor.ok()) return hdf5_damaged("an attribute is cut off");
+  if (!cursor.ok()) return hdf5_damaged("an attribute is truncated");
   hdf5_attribute out;
   const auto end = std::find(name.begin(), name.end(), std::byte{0});
   out.name.assign(reinterpret_cast<const char*>(name.data()), static_cast<std::size_t>(end - name.begin()));

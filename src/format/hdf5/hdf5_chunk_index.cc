@@ -97,7 +97,7 @@ class btree_1_index final : public hdf5_chunk_index {
       return static_cast<std::size_t>(length);
     }
     if (node == 0 || kind_of(node) == kind::tree) return static_cast<std::size_t>(form_.prefix_bytes);
-    return hdf5_damaged("a node of a B-tree is cut off");
+    return hdf5_damaged("a node of a B-tree is truncated");
   }
 
  private:

@@ -78,7 +78,7 @@ result<hdf5_layout> parse_first_layout(const hdf5_file& file, hdf5_cursor& curso
     const auto bytes = cursor.bytes(cursor.number(4));
     out.inline_bytes.assign(bytes.begin(), bytes.end());
   }
-  if (!cursor.ok()) return hdf5_damaged("a data layout is cut off");
+  if (!cursor.ok()) return hdf5_damaged("a data layout is truncated");
   return out;
 }
 
@@ -104,7 +104,7 @@ result<hdf5_dataspace> parse_hdf5_dataspace(const hdf5_file& file, std::span<con
       if (file.unlimited(most)) most = byte_range::kAll;
     }
   }
-  if (!cursor.ok()) return hdf5_damaged("a dataspace is cut off");
+  if (!cursor.ok()) return hdf5_damaged("a dataspace is truncated");
   for (std::size_t d = 0; d < out.extents.size(); ++d) {
     if (out.extents[d] > out.most[d]) return hdf5_damaged(fmt::format("dimension {} exceeds its limit", d));
   }
@@ -162,7 +162,7 @@ result<hdf5_layout> parse_hdf5_layout(const hdf5_file& file, const std::vector<h
     default:
       return hdf5_unknown("an unknown data layout");
   }
-  if (!cursor.ok()) return hdf5_damaged("a data layout is cut off");
+  if (!cursor.ok()) return hdf5_damaged("a data layout is truncated");
   return out;
 }
 

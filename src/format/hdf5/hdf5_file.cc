@@ -90,7 +90,7 @@ result<> hdf5_file::read_superblock(std::uint64_t signature) {
     if (!undefined(cursor.number(offset_bytes_))) return hdf5_unknown("a file that consists of several files");
     cursor.skip(offset_bytes_);  // the root's name
     root_ = cursor.number(offset_bytes_);
-    if (!cursor.ok()) return hdf5_damaged("the superblock is cut off");
+    if (!cursor.ok()) return hdf5_damaged("the superblock is truncated");
   } else {
     cursor.skip(1);  // flags
     const std::uint64_t stored_base = cursor.number(offset_bytes_);
@@ -99,7 +99,7 @@ result<> hdf5_file::read_superblock(std::uint64_t signature) {
     root_ = cursor.number(offset_bytes_);
     const std::size_t covered = block.size() - cursor.left();
     const std::uint64_t stored = cursor.number(kHdf5ChecksumBytes);
-    if (!cursor.ok()) return hdf5_damaged("the superblock is cut off");
+    if (!cursor.ok()) return hdf5_damaged("the superblock is truncated");
     PENSTOCK_TRY(check(block.first(covered), stored, sums_, "the superblock"));
   }
   base_ = signature;  // regardless of the stored base address, because user blocks may be added later

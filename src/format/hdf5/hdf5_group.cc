@@ -21,7 +21,7 @@ class symbol_table {
   result<> list(const hdf5_message& message) {
     hdf5_cursor cursor(message.body);
     const std::uint64_t tree = cursor.number(file_.offset_bytes()), heap = cursor.number(file_.offset_bytes());
-    if (!cursor.ok()) return hdf5_damaged("a group's symbol table is cut off");
+    if (!cursor.ok()) return hdf5_damaged("a group's symbol table is truncated");
     auto names = hdf5_local_heap::read(file_, heap);
     if (!names.ok() && !file_.waiting()) return std::move(names).error();
     if (names.ok()) names_ = std::move(*names);
@@ -134,7 +134,7 @@ std::string text_of(std::span<const std::byte> bytes) {
 result<> parse_external(std::span<const std::byte> value, hdf5_link& out) {
   const std::string both = text_of(value.subspan(std::min<std::size_t>(1, value.size())));
   const std::size_t first = both.find('\0');
-  if (first == std::string::npos) return hdf5_damaged(fmt::format("the external link '{}' is cut off", out.name));
+  if (first == std::string::npos) return hdf5_damaged(fmt::format("the external link '{}' is truncated", out.name));
   out.file = both.substr(0, first);
   out.target = both.substr(first + 1, both.find('\0', first + 1) - first - 1);
   return {};
@@ -155,7 +155,7 @@ result<hdf5_link> parse_link(const hdf5_file& file, std::span<const std::byte> b
     out.object = cursor.number(file.offset_bytes());
   } else {
     const auto value = cursor.bytes(cursor.number(2));
-    if (!cursor.ok()) return hdf5_damaged("a link is cut off");
+    if (!cursor.ok()) return hdf5_damaged("a link is truncated");
     out.what = what == kSoft       ? hdf5_link::kind::soft
                : what == kExternal ? hdf5_link::kind::external
                                    : hdf5_link::kind::user;
@@ -163,7 +163,7 @@ result<hdf5_link> parse_link(const hdf5_file& file, std::span<const std::byte> b
     if (what == kSoft) out.target = text_of(value);
     if (what == kExternal) PENSTOCK_TRY(parse_external(value, out));
   }
-  if (!cursor.ok()) return hdf5_damaged("a link is cut off");
+  if (!cursor.ok()) return hdf5_damaged("a link is truncated");
   return out;
 }
 
@@ -179,7 +179,7 @@ result<dense_links> parse_link_info(const hdf5_file& file, const hdf5_message& m
   dense_links out;
   out.heap = cursor.number(file.offset_bytes());
   out.by_name = cursor.number(file.offset_bytes());
-  if (!cursor.ok()) return hdf5_damaged("a group's description of its links is cut off");
+  if (!cursor.ok()) return hdf5_damaged("a group's description of its links is truncated");
   return out;
 }
 

@@ -47,9 +47,9 @@ class mapping_parser {
         break;
       default:
         return cursor_.ok() ? hdf5_unknown(fmt::format("a selection of kind {}", type))
-                            : hdf5_damaged("the mappings of a virtual dataset are cut off");
+                            : hdf5_damaged("the mappings of a virtual dataset are truncated");
     }
-    if (!cursor_.ok()) return hdf5_damaged("the mappings of a virtual dataset are cut off");
+    if (!cursor_.ok()) return hdf5_damaged("the mappings of a virtual dataset are truncated");
     return out;
   }
 
@@ -80,7 +80,7 @@ class mapping_parser {
     std::string name;
     for (;;) {
       const auto one = cursor_.bytes(1);
-      if (one.empty()) return hdf5_damaged("the mappings of a virtual dataset are cut off");
+      if (one.empty()) return hdf5_damaged("the mappings of a virtual dataset are truncated");
       if (one[0] == std::byte{0}) return name;
       name.push_back(static_cast<char>(one[0]));
     }
@@ -117,7 +117,7 @@ class mapping_parser {
   result<> parse_corners(std::uint64_t count, std::uint64_t corners, std::size_t width, hdf5_selection& out) {
     const std::uint64_t numbers = saturating_mul(saturating_mul(count, corners), out.rank);
     if (saturating_mul(numbers, width) > cursor_.left())
-      return hdf5_damaged("the mappings of a virtual dataset are cut off");
+      return hdf5_damaged("the mappings of a virtual dataset are truncated");
     for (std::uint64_t i = 0; i < numbers; ++i) out.corners.push_back(cursor_.number(width));
     return {};
   }
@@ -168,7 +168,7 @@ result<std::vector<hdf5_mapping>> read_hdf5_mappings(hdf5_file& file, const hdf5
   if (layout.what != hdf5_layout::kind::mapped || file.undefined(layout.address)) return std::vector<hdf5_mapping>();
   hdf5_global_heap heap(file);
   PENSTOCK_ASSIGN(const auto object, heap.object(layout.address, layout.heap_index));
-  if (object.size() < kHdf5ChecksumBytes) return hdf5_damaged("the mappings of a virtual dataset are cut off");
+  if (object.size() < kHdf5ChecksumBytes) return hdf5_damaged("the mappings of a virtual dataset are truncated");
   const auto covered = object.first(object.size() - kHdf5ChecksumBytes);
   hdf5_cursor stored(object.last(kHdf5ChecksumBytes));
   if (file.checksums() == hdf5_checksums::verified && lookup3(covered, 0) != stored.number(kHdf5ChecksumBytes))

@@ -75,7 +75,7 @@ class object_reader {
     if ((flags & 0x10) != 0) cursor.skip(4);   // how attributes are stored
     ordered_ = (flags & 0x04) != 0;
     const std::uint64_t length = cursor.number(std::size_t{1} << (flags & 3));
-    if (!cursor.ok()) return hdf5_damaged(fmt::format("the object header at address {} is cut off", address));
+    if (!cursor.ok()) return hdf5_damaged(fmt::format("the object header at address {} is truncated", address));
     const std::uint64_t before = prefix.size() - cursor.left();
     PENSTOCK_TRY(count(length));
     PENSTOCK_ASSIGN(const auto block, file_.checked(address, before + length + kHdf5ChecksumBytes, "an object header"));
@@ -119,7 +119,7 @@ class object_reader {
     }
     hdf5_cursor cursor(body);
     const block_place next{cursor.number(file_.offset_bytes()), cursor.number(file_.length_bytes())};
-    if (!cursor.ok()) return hdf5_damaged("an object header's continuation is cut off");
+    if (!cursor.ok()) return hdf5_damaged("an object header's continuation is truncated");
     if (more_.size() == kMostBlocks) return hdf5_damaged("an object header has too many continuations");
     PENSTOCK_TRY(count(next.length));
     more_.push_back(next);

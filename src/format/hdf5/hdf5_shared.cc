@@ -45,7 +45,7 @@ result<std::vector<std::byte>> read_hdf5_shared(hdf5_file& file, std::uint16_t t
   if (version == 1) cursor.skip(6 + file.length_bytes());
   if (how == kInHeap) {
     const auto id = cursor.bytes(kHeapIdBytes);
-    if (!cursor.ok()) return hdf5_damaged("a shared message is cut off");
+    if (!cursor.ok()) return hdf5_damaged("a shared message is truncated");
     PENSTOCK_ASSIGN(const std::uint64_t address, heap_of_shared(file, type));
     PENSTOCK_ASSIGN(hdf5_fractal_heap heap, hdf5_fractal_heap::read(file, address));
     return heap.object(id);
@@ -53,7 +53,7 @@ result<std::vector<std::byte>> read_hdf5_shared(hdf5_file& file, std::uint16_t t
   if (how != kCommitted && how != kInHeader)
     return hdf5_unknown(fmt::format("a shared message of unknown kind {}", how));
   const std::uint64_t address = cursor.number(file.offset_bytes());
-  if (!cursor.ok()) return hdf5_damaged("a shared message is cut off");
+  if (!cursor.ok()) return hdf5_damaged("a shared message is truncated");
   PENSTOCK_ASSIGN(auto header, read_hdf5_object(file, address));
   for (hdf5_message& each : header)
     if (each.type == type && !each.shared) return std::move(each.body);

@@ -18,7 +18,7 @@ result<hdf5_fill> sized_fill(hdf5_cursor& cursor) {
     out.what = hdf5_fill::kind::value;
     out.bytes = copied(cursor.bytes(length));
   }
-  if (!cursor.ok()) return hdf5_damaged("a fill value is cut off");
+  if (!cursor.ok()) return hdf5_damaged("a fill value is truncated");
   return out;
 }
 
@@ -33,12 +33,12 @@ result<hdf5_fill> parse_hdf5_fill(const std::vector<hdf5_message>& header) {
     if (version == 1 || version == 2) {
       cursor.skip(2);  // when space is allocated and the value is written
       if (cursor.number(1) == 0)
-        return cursor.ok() ? result<hdf5_fill>(undefined) : hdf5_damaged("a fill value is cut off");
+        return cursor.ok() ? result<hdf5_fill>(undefined) : hdf5_damaged("a fill value is truncated");
       return sized_fill(cursor);
     }
     if (version != 3) return hdf5_unknown(fmt::format("a fill value of version {}", version));
     const std::uint64_t flags = cursor.number(1);
-    if (!cursor.ok()) return hdf5_damaged("a fill value is cut off");
+    if (!cursor.ok()) return hdf5_damaged("a fill value is truncated");
     if ((flags & 0x10) != 0) return undefined;
     if ((flags & 0x20) != 0) return sized_fill(cursor);
     return hdf5_fill{};
@@ -80,7 +80,7 @@ result<std::vector<hdf5_filter>> parse_hdf5_filters(std::span<const std::byte> b
     for (std::uint64_t v = 0; v < values && cursor.ok(); ++v)
       each.values.push_back(static_cast<std::uint32_t>(cursor.number(4)));
     if (version == 1 && values % 2 != 0) cursor.skip(4);
-    if (!cursor.ok()) return hdf5_damaged("a filter pipeline is cut off");
+    if (!cursor.ok()) return hdf5_damaged("a filter pipeline is truncated");
     out.push_back(std::move(each));
   }
   return out;
@@ -94,7 +94,7 @@ result<std::vector<hdf5_external_part>> read_hdf5_external(hdf5_file& file, cons
   if (cursor.number(1) != 1) return hdf5_unknown("a list of external files of an unknown version");
   cursor.skip(5);
   const std::uint64_t count = cursor.number(2), address = cursor.number(file.offset_bytes());
-  if (!cursor.ok()) return hdf5_damaged("a list of external files is cut off");
+  if (!cursor.ok()) return hdf5_damaged("a list of external files is truncated");
   PENSTOCK_ASSIGN(const hdf5_local_heap names, hdf5_local_heap::read(file, address));
   for (std::uint64_t i = 0; i < count; ++i) {
     hdf5_external_part each;
@@ -102,7 +102,7 @@ result<std::vector<hdf5_external_part>> read_hdf5_external(hdf5_file& file, cons
     each.offset = cursor.number(file.length_bytes());
     each.bytes = cursor.number(file.length_bytes());
     if (file.unlimited(each.bytes)) each.bytes = byte_range::kAll;
-    if (!cursor.ok()) return hdf5_damaged("a list of external files is cut off");
+    if (!cursor.ok()) return hdf5_damaged("a list of external files is truncated");
     PENSTOCK_ASSIGN(const std::string_view text, names.text(name));
     PENSTOCK_TRY(file.spend(text.size()));
     each.file = text;

@@ -155,7 +155,7 @@ result<std::string> hdf5_reference_text(hdf5_file& file, hdf5_global_heap& heap,
   else if (in.ok() && object != 0 && !file.undefined(object))
     text = find(object);
   if (what == kAttribute) text += "@" + name();
-  if (!in.ok()) return hdf5_damaged("a reference is cut off");
+  if (!in.ok()) return hdf5_damaged("a reference is truncated");
   if (what != kRegion) return text;
   constexpr std::uint64_t kSizeAndRank = 8;
   in.skip(kSizeAndRank);

@@ -39,7 +39,7 @@ class type_parser {
     head.what = first & 0x0F;
     for (unsigned& each : head.flags) each = static_cast<unsigned>(cursor_.number(1));
     head.bytes = static_cast<std::uint32_t>(cursor_.number(4));
-    if (!cursor_.ok()) return hdf5_damaged("a datatype is cut off");
+    if (!cursor_.ok()) return hdf5_damaged("a datatype is truncated");
     if (head.version < 1 || head.version > 5)
       return hdf5_unknown(fmt::format("a datatype of version {}", head.version));
     if (head.what >= kClassNames.size()) return hdf5_unknown(fmt::format("a datatype of class {}", head.what));
@@ -47,7 +47,7 @@ class type_parser {
     out.what = static_cast<hdf5_type::kind>(head.what);
     out.bytes = head.bytes;
     PENSTOCK_TRY(parse_properties(head, level, out));
-    if (!cursor_.ok()) return hdf5_damaged(fmt::format("a datatype ({}) is cut off", kClassNames[head.what]));
+    if (!cursor_.ok()) return hdf5_damaged(fmt::format("a datatype ({}) is truncated", kClassNames[head.what]));
     return out;
   }
 
@@ -170,7 +170,7 @@ class type_parser {
           if (d < rank) extents.push_back(extent);
         }
       }
-      if (!cursor_.ok()) return hdf5_damaged("a compound datatype is cut off");
+      if (!cursor_.ok()) return hdf5_damaged("a compound datatype is truncated");
       PENSTOCK_ASSIGN(member.type, parse(level + 1));
       if (!extents.empty()) PENSTOCK_TRY(wrap(std::move(extents), member.type));
       if (std::uint64_t{member.offset} + member.type.bytes > out.bytes)
