@@ -151,8 +151,8 @@ one Zarr store.
 | bypass | the same, without zarr-python's event loop |
 | engine | the reader: an engine of xarray, rioxarray, pyfive, h5py, GDAL, the program of the conformance tests |
 
-"Reads" counts the reads and writes of the engine in the process of a test, among all that the suite requested. The peer's own
-code does the rest; the reasons are below. A run of a whole suite in which the engine reads nothing fails.
+"Reads" counts the reads and writes of the engine in the process of a test, among all that the suite requested. The
+peer's own code does the rest; the reasons are below. A run of a whole suite in which the engine reads nothing fails.
 
 The tests of zarr-python, pyfive and VirtualiZarr, and the benchmarks, come from source distributions on PyPI, those of
 xarray and h5py from the installed packages. Those of rioxarray, kerchunk, Icechunk, GDAL and zarr-conformance-tests are
