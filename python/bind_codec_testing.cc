@@ -131,9 +131,9 @@ void bind_codec_testing(nb::module_& m) {
   m.def("decode_chain", decode_chain, nb::arg("codecs"), nb::arg("dtype"), nb::arg("shape"), nb::arg("encoded"),
         "Decode a chunk: its items in C order and native byte order, and their numpy.dtype.");
   m.def("encode_chain", encode_chain, nb::arg("codecs"), nb::arg("dtype"), nb::arg("shape"), nb::arg("items"),
-        "Encode a chunk's items, which lie in C order and native byte order.");
+        "Encode a chunk's items, which are in C order and native byte order.");
   m.def("describe_chain", describe_chain, nb::arg("codecs"), nb::arg("dtype"), nb::arg("shape"),
-        "Codecs and settings for people.");
+        "Codecs and settings as text.");
   m.def("decode_on_host", decode_on_host, nb::arg("codecs"), nb::arg("encoded"), nb::arg("decoded_bytes"),
         "Decode a chunk with the device decoders' code, run on the host; `codecs` is JSON.");
   m.def("codec_names", codec_names, "All codecs that need no Python, sorted.");

@@ -24,7 +24,7 @@ class python_allocator final : public device_allocator {
       : from_(from.release().ptr(), [](PyObject* object) { drop_reference(object); }) {}
 
   result<std::uintptr_t> allocate(std::uint64_t bytes, int device, std::uintptr_t stream) override {
-    if (!may_enter_python()) return error(errc::cancelled, "the interpreter is going down");
+    if (!may_enter_python()) return error(errc::cancelled, "the interpreter is ending");
     const with_gil gil;
     try {
       return nb::cast<std::uintptr_t>(nb::handle(from_.get()).attr("allocate")(bytes, device, stream));

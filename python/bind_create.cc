@@ -235,10 +235,10 @@ void bind_create(nb::module_& m) {
       .def_prop_ro(
           "store", [](const replacement_handle& self) { return store_handle{self.open()->in()}; },
           "Where to write the new node, at its root.")
-      .def("commit", commit, "Put it in the place of the old one.")
-      .def("discard", [](replacement_handle& self) { self.fresh.reset(); }, "Give up what was written.");
+      .def("commit", commit, "Replace the old node by the new one.")
+      .def("discard", [](replacement_handle& self) { self.fresh.reset(); }, "Discard the written node.");
   m.def("meaning_in", meaning_in, nb::arg("array"), nb::arg("zarr_format"),
-        "What names an array's dimensions and masks its values in another format, as options of `create_array`.");
+        "An array's dimension names and missing value in another format, as options of `create_array`.");
   m.def("attributes_in_hdf5", attributes_in_hdf5, nb::arg("array"),
         "The attributes of a copy in HDF5, as JSON: the missing value is the number `_FillValue`.");
   m.def(
@@ -251,7 +251,7 @@ void bind_create(nb::module_& m) {
       },
       nb::arg("name"), nb::arg("context"), "The format of a new array of this name.");
   m.def("replace", replace, nb::arg("target"), nb::arg("path"),
-        "Begin to replace a node; None where there is none, or the store has no way to.");
+        "Begin to replace a node; None if there is none, or the store cannot replace it.");
 
   m.def("create_array", create, nb::arg("in_"), nb::arg("context"), nb::arg("path"), nb::arg("options"),
         "Write the metadata of a new array, in a store or below a group, and open it.");

@@ -212,7 +212,7 @@ void bind_described(nb::module_& m) {
   m.def("open_reference", &open_described, nb::arg("context"), nb::arg("documents"), nb::arg("table"),
         nb::arg("variants"), nb::arg("objects"), nb::arg("format"), nb::arg("uri"), nb::arg("dimension_names").none(),
         nb::arg("missing_is_fill"), nb::arg("joined") = nb::none(),
-        "An array whose bytes lie in objects of other formats. `table` is its reference table in the saved form; "
+        "An array whose bytes are in objects of other formats. `table` is its reference table in the saved form; "
         "`variants` are (omitted filters, cell shape or None); `objects` are (name, Store or bytes, key, pinned, "
         "CRC-32C or None, path of a local file or b'', (size, time of change) or None, version of a remote object or "
         "''); `joined` "
@@ -233,8 +233,9 @@ void bind_described(nb::module_& m) {
       "hdf5_array_values",
       [](const array_handle& from) { return typed_values(facts_of(hdf5_facts_of(from.array().state()))); },
       nb::arg("array"),
-      "(name, JSON, bytes) of each attribute of a dataset whose type its JSON value does not say; hdf5_typed_values.h "
-      "says what the JSON has.");
+      "(name, JSON, bytes) of each attribute of a dataset whose type does not follow from its JSON value; "
+      "hdf5_typed_values.h "
+      "describes the JSON.");
   m.def(
       "hdf5_group_values",
       [](const group_handle& from) { return typed_values(facts_of(hdf5_facts_of(from.group().state()))); },
@@ -252,12 +253,11 @@ void bind_described(nb::module_& m) {
         "variable.");
   m.def(
       "group_identity", [](const group_handle& from) { return nb::str(from.group().state().identity.c_str()); },
-      nb::arg("group"),
-      "Equal for two paths that lead to one group of a file; '': paths are all that distinguishes groups.");
+      nb::arg("group"), "Equal for two paths that lead to one group of a file; '': only paths distinguish groups.");
   m.def("hdf5_dimension_names", &dimensions_tuple, nb::arg("group"),
         "A name for each dimension of each dataset of the group's file by path, and further paths of groups.");
   m.def("hdf5_is_no_array", &is_no_array, nb::arg("store"), nb::arg("key"), nb::arg("path"),
-        "Whether an object that is there was unsupported because it is not an array.");
+        "Whether an existing object was unsupported because it is not an array.");
   m.def("hdf5_path_elsewhere", &path_elsewhere, nb::arg("group"), nb::arg("store"), nb::arg("key"),
         "The path of a group in its own file, if a link led there from the file at `key`; else None.");
   m.def(

@@ -197,7 +197,7 @@ nb::tuple view_of_capsule(nb::handle capsule, bool writable) {
   } else if (PyCapsule_IsValid(capsule.ptr(), "dltensor") != 0) {
     tensor = &static_cast<const dlpack_managed*>(PyCapsule_GetPointer(capsule.ptr(), "dltensor"))->tensor;
   } else {
-    raise(error(errc::invalid_argument, "__dlpack__ gave no DLPack capsule"));
+    raise(error(errc::invalid_argument, "__dlpack__ returned no DLPack capsule"));
   }
   const std::int64_t item_bytes = (tensor->type.bits * tensor->type.lanes + 7) / 8;
   nb::list shape, strides;
@@ -238,10 +238,10 @@ void bind_device(nb::module_& m) {
       .def("order", &device_handle::order, nb::arg("stream"))
       .def("release", &device_handle::release, nb::arg("stream"))
       .def("synchronize", &device_handle::synchronize)
-      .def("outcome", &device_handle::outcome, "As `synchronize`, and of no other read.")
+      .def("outcome", &device_handle::outcome, "As `synchronize`, but for this read only.")
       .def("copy_to_host", &device_handle::copy_to_host, nb::arg("address"))
       .def("copy", &device_handle::copy, nb::arg("stream").none(),
-           "A copy made on a stream; None: on one of ours, and there on return.")
+           "A copy made on a stream; None: on one of ours, complete on return.")
       .def("on_queued", &device_handle::on_queued, nb::arg("then"));
   m.def("_read_to_device", read_to_device, nb::arg("array"), nb::arg("selection"), nb::arg("device"),
         nb::arg("stream").none(), nb::arg("address"), nb::arg("shape"), nb::arg("strides"), nb::arg("owner").none(),
@@ -268,7 +268,7 @@ void bind_device(nb::module_& m) {
       [](const context_handle& with, int device) {
         return call_engine([&] { return write_stream(*with.context, device); });
       },
-      nb::arg("context"), nb::arg("device"), "The stream that values to be written are ordered on.");
+      nb::arg("context"), nb::arg("device"), "The stream on which values to be written are ordered.");
   m.def(
       "_device_to_host",
       [](const context_handle& with, int device, std::uintptr_t address, nb::tuple shape, nb::tuple strides,

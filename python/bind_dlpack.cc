@@ -82,7 +82,8 @@ nb::object capsule(nb::object owner, std::uintptr_t address, nb::handle type, nb
     sizes.push_back(nb::cast<std::int64_t>(shape[d]));
     const auto step = nb::cast<std::int64_t>(strides[d]);
     if (step % items.item_bytes() != 0) {
-      raise(error(errc::unsupported, "DLPack's strides are elements, and " + std::to_string(step) + " bytes are none"));
+      raise(error(errc::unsupported,
+                  "DLPack's strides are in elements, " + std::to_string(step) + " bytes are not a multiple"));
     }
     steps.push_back(step / items.item_bytes());
   }

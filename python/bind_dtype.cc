@@ -182,7 +182,7 @@ void bind_dtype(nb::module_& m) {
       "The Zarr v3 name of a NumPy dtype's data type.");
   m.def(
       "round_trip_dtype", [](nb::handle given) { return numpy_dtype(dtype_of(given)); }, nb::arg("dtype"),
-      "The dtype as the engine knows it: in native byte order.");
+      "The engine's dtype: in native byte order.");
 }
 
 }  // namespace penstock::inline v0::python

@@ -198,7 +198,7 @@ nb::object object_in(const store_handle& from, const context_handle& with, nb::b
 }  // namespace
 
 void bind_found(nb::module_& m) {
-  nb::class_<found_handle>(m, "Found", "What is at a place, not opened yet: found_node of driver/registry.h.")
+  nb::class_<found_handle>(m, "Found", "The node at a location, not opened yet: found_node of driver/registry.h.")
       .def_prop_ro("driver", &driver_name)
       .def_prop_ro("uri", [](const found_handle& self) { return to_str(self.found.at.uri); })
       .def_prop_ro("store",
@@ -222,10 +222,10 @@ void bind_found(nb::module_& m) {
       .def("open", &open_it, "Open it as the library does.")
       .def("open_tiff", &open_image, nb::arg("tiff").none(), "Open an image of the TIFF.")
       .def("open_hdf5", &open_in_hdf5, nb::arg("size").none(), nb::arg("tries_end"),
-           "Open a node of the HDF5 file. `size`: of the file, where the store does not report it. `tries_end`: a "
-           "server that ignores ranges is to fail now.");
+           "Open a node of the HDF5 file. `size`: of the file, if the store does not report it. `tries_end`: a "
+           "server that ignores ranges fails now.");
   m.def("table_kind", &table_kind_of, nb::arg("begin"),
-        "Which of Parquet's and Arrow's files begin so; None: none of them.");
+        "The kind of Parquet or Arrow file with these first bytes; None: another file.");
   m.def(
       "is_archive",
       [](nb::bytes begin) { return begins_as_archive({static_cast<const std::byte*>(begin.data()), begin.size()}); },
@@ -238,18 +238,19 @@ void bind_found(nb::module_& m) {
       nb::arg("name"), nb::arg("context"), "The driver whose objects have names with such an ending; None: any may.");
   m.def(
       "names_references", [](nb::bytes name) { return names_references(text_of(name)); }, nb::arg("name"),
-      "Whether a name may be that of a folder of reference tables.");
+      "Whether a folder of reference tables may have this name.");
   m.def("object_at", &object_in, nb::arg("store"), nb::arg("context"), nb::arg("path"),
-        "The object at a path, whatever it is; None if no object has that name. One request.");
+        "The object at a path, of any kind; None if no object has that name. One request.");
   m.def("find_node", &find_in_store, nb::arg("store"), nb::arg("context"), nb::arg("path"), nb::arg("inner"),
         nb::arg("cache_index") = false, nb::arg("consolidated").none() = nb::none(), nb::arg("object_first") = false,
-        "Find what is at `inner` below `path` of a store.");
-  m.def("open_local", &open_local, nb::arg("path"), nb::arg("inner"), nb::arg("context"),
-        "Find what is at `inner` below a path of this machine. The image if it is a TIFF, a node and its file if it is "
-        "in an HDF5 file, else not opened.");
+        "Find the node at `inner` below `path` of a store.");
+  m.def(
+      "open_local", &open_local, nb::arg("path"), nb::arg("inner"), nb::arg("context"),
+      "Find the node at `inner` below a path of this machine. The image if it is a TIFF, a node and its file if it is "
+      "in an HDF5 file, else not opened.");
   m.def("find_local", &find_local, nb::arg("uri"), nb::arg("context"), nb::arg("inner"), nb::arg("cache_index") = false,
         nb::arg("consolidated").none() = nb::none(), nb::arg("object_first") = false,
-        "Find what is at `inner` below a path of this machine, or below a `file:` or `zip:` URI.");
+        "Find the node at `inner` below a path of this machine, or below a `file:` or `zip:` URI.");
 }
 
 }  // namespace penstock::inline v0::python

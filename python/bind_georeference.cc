@@ -193,7 +193,7 @@ affine_transform transform_of_object(nb::handle from) {
 }
 
 void bind_georeference(nb::module_& m) {
-  nb::class_<georeference>(m, "Georeference", "What an image's file says about the values and places of its pixels.")
+  nb::class_<georeference>(m, "Georeference", "The file's metadata on the values and positions of an image's pixels.")
       .def("transform", transform_of)
       .def("bounds", bounds_of)
       .def("gcps", gcps_of)

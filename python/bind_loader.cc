@@ -152,7 +152,7 @@ nb::object ndarray_of(owned_tensor values, nb::handle dtype) {
 
 void bind_loader(nb::module_& m) {
   nb::class_<batch_memory>(m, "_BatchMemory", nb::type_slots(kBatchMemorySlots),
-                           "Memory of a batch, from a context's pool; goes back to it when dropped.");
+                           "Memory of a batch, from a context's pool; returned to it when dropped.");
   locked_class<loader_handle>(m, "_Loader", "Batches of crops of arrays: see penstock.loader.")
       .def(nb::init<const nb::list&, const nb::list&, std::optional<std::uint64_t>, std::optional<nb::bytes>,
                     std::uint64_t, bool, bool, std::uint64_t, std::uint64_t, std::uint64_t, bool, std::optional<int>>(),

@@ -95,8 +95,8 @@ result<read_done> answer_bytes(PyObject* given, const byte_read& wanted) {
   const auto bytes = view.bytes();
   const bool ends_early = wanted.may_end_early && !wanted.range.from_end && bytes.size() < wanted.range.length;
   if (!wanted.range.whole() && bytes.size() != wanted.range.length && !ends_early) {
-    return error(errc::corrupt_data, "the store gave " + bytes_text(bytes.size()) + ", " +
-                                         std::to_string(wanted.range.length) + " were asked for");
+    return error(errc::corrupt_data, "the store returned " + bytes_text(bytes.size()) + ", " +
+                                         std::to_string(wanted.range.length) + " were requested");
   }
   if (bytes.size() > wanted.max_bytes) return too_long(bytes.size(), wanted.max_bytes);
   auto done = place_bytes(bytes, wanted, lending::lend, given);
@@ -118,7 +118,7 @@ result<read_done> answer(PyObject* given, const byte_read& wanted) {
 
 // The result of a Python store for a put or an erase: the new version if it has one; False: the condition fails.
 result<version> version_stored(PyObject* given) {
-  if (given == Py_False) return error(errc::version_changed, "the object is no longer what it was to be");
+  if (given == Py_False) return error(errc::version_changed, "the object is no longer the expected one");
   return version_of_token(given);
 }
 

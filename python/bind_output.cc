@@ -189,9 +189,9 @@ exported_buffer::~exported_buffer() {
 
 void bind_output(nb::module_& m) {
   nb::class_<output_memory>(m, "_OutputMemory", nb::type_slots(kResultMemorySlots),
-                            "Memory of a large result, from a context's pool; goes back to it when dropped.");
+                            "Memory of a large result, from a context's pool; returned to it when dropped.");
   m.def("new_output", new_output, nb::arg("of"), nb::arg("dtype"), nb::arg("shape"),
-        "A new ndarray with unspecified contents; a large one lies in the memory that the array's context recycles.");
+        "A new ndarray with unspecified contents; a large one is in the memory that the array's context reuses.");
   m.def(
       "recycled_memory",
       [](const context_handle& with, std::uint64_t bytes) {

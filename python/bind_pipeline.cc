@@ -233,8 +233,7 @@ nb::object chunk_batch::write(const context_handle& with, const store_handle& fr
                               bool write_empty_chunks, unsigned threads, std::optional<int> device,
                               std::optional<std::uintptr_t> stream) {
   if (device.has_value() != (memory_.space != memory_space::host))
-    raise(
-        error(errc::invalid_argument, "a device must be given where the batch's memory is a device's, and only there"));
+    raise(error(errc::invalid_argument, "a device must be given if, and only if, the batch's memory is a device's"));
   chunk_pipeline::write_options options;
   options.threads = threads;
   options.write_empty_chunks = write_empty_chunks;
@@ -428,27 +427,26 @@ void bind_pipeline(nb::module_& m) {
         return array_handle(call_engine([&] { return open_described(from.store, options, texts); }));
       },
       nb::arg("store"), nb::arg("context"), nb::arg("path"), nb::arg("documents"),
-      "Open an array whose metadata documents are given, by name and text; nothing is read.");
+      "Open an array from its metadata documents, given by name and text; nothing is read.");
   m.def("read_plain", read_plain, nb::arg("array"), nb::arg("key").none(), nb::arg("scalar"), nb::arg("threads"),
         "array[key] for ints, slices that go forward and an Ellipsis, as zarr-python's selections; NotImplemented for "
-        "every other key and where the selection is refused. Without dimensions: a scalar, or an ndarray.");
+        "every other key and if the selection is refused. Without dimensions: a scalar, or an ndarray.");
   m.def("write_plain", write_plain, nb::arg("array"), nb::arg("key").none(), nb::arg("value"),
         nb::arg("write_empty_chunks"),
-        "array[key] = value for the keys of read_plain; False where it is for zarr-python to do, or to refuse.");
+        "array[key] = value for the keys of read_plain; False if zarr-python must do it, or refuse it.");
   locked_class<chunk_batch>(m, "_ChunkBatch", "Chunks to be read or written together.")
       .def_prop_ro("bytes", &chunk_batch::bytes, "Bytes that the chunks decode to.")
       .def("__len__", &chunk_batch::size)
       .def("read", &chunk_batch::read, nb::arg("context"), nb::arg("store"), nb::arg("threads"),
-           "Read all; a byte for each chunk, 1 where it is missing, or None where none is.")
+           "Read all; a byte for each chunk, 1 if it is missing, or None if none is.")
       .def("read_to_device", &chunk_batch::read_to_device, nb::arg("context"), nb::arg("store"), nb::arg("device"),
            nb::arg("stream").none(), nb::arg("threads"),
            "The same into memory of a device, in the order of `stream`; None: the call waits for the device.")
-      .def(
-          "write", &chunk_batch::write, nb::arg("context"), nb::arg("old"), nb::arg("to").none(),
-          nb::arg("write_empty_chunks"), nb::arg("threads"), nb::arg("device").none() = nb::none(),
-          nb::arg("stream").none() = nb::none(),
-          "Merge and encode all, and put them into `to`; without it, give them back (None: empty). Values in memory of "
-          "a device are taken in the order of `stream`; None: after all that the device was given.")
+      .def("write", &chunk_batch::write, nb::arg("context"), nb::arg("old"), nb::arg("to").none(),
+           nb::arg("write_empty_chunks"), nb::arg("threads"), nb::arg("device").none() = nb::none(),
+           nb::arg("stream").none() = nb::none(),
+           "Merge and encode all, and put them into `to`; without it, return them (None: empty). Values in memory of "
+           "a device are taken in the order of `stream`; None: after all that the device was given.")
       .def("missing", &chunk_batch::missing_flags);
   locked_class<chunk_ticket>(m, "_ChunkTicket", "One chunk's read under way.")
       .def(nb::init<nb::object, nb::object, std::size_t, const context_handle&>(), nb::arg("batch"), nb::arg("store"),

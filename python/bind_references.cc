@@ -297,8 +297,8 @@ void bind_references(nb::module_& m) {
         "The manifest of such shards, for a file in `folder`.");
   m.def("save_references", &save_array, nb::arg("from_"), nb::arg("folder"), nb::arg("shards"),
         nb::arg("find_stamps") = nb::none(),
-        "The manifest of an array of references, with files named relative to `folder`. `shards`: JSON of what was "
-        "joined, or ''. `find_stamps` returns the versions of remote objects by URL, '' where they are not known.");
+        "The manifest of an array of references, with files named relative to `folder`. `shards`: JSON of the "
+        "joined files, or ''. `find_stamps` returns the versions of remote objects by URL, '' if they are not known.");
   m.def("save_group_references", &save_group, nb::arg("group"), nb::arg("folder"), nb::arg("find_stamps") = nb::none(),
         "The manifest of a group of such arrays.");
   m.def("exported_references", &export_group, nb::arg("group"),

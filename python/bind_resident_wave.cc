@@ -84,7 +84,7 @@ void bind_resident_wave(nb::module_& m) {
       .def_prop_ro("kernels", &wave_handle::kernels, "The symbols of the kernels, in the order of their launches.")
       .def("run", &wave_handle::run, nb::arg("launch"), "Run one launch and wait.")
       .def("decode", &wave_handle::decode, "Run all launches and wait: milliseconds of each.")
-      .def("workspace", &wave_handle::workspace, "What kernels hand to kernels, by name.")
+      .def("workspace", &wave_handle::workspace, "The memory in which kernels pass data to other kernels, by name.")
       .def("output", &wave_handle::output, nb::arg("chunk"), "The decoded bytes of a chunk.")
       .def("statuses", &wave_handle::statuses, "0, or why decoding failed, of each chunk.");
   m.def("_describe_status", describe_status, nb::arg("status"), "The error of a status that is not 0.");

@@ -158,7 +158,7 @@ void bind_shard_writer(nb::module_& m) {
       },
       nb::arg("store"), nb::arg("context"), nb::arg("path"), nb::arg("options"), nb::arg("values"),
       nb::arg("progress").none() = nb::none(),
-      "Writes a new array of a format of one file, of items as they are: `type` is that of raw bytes. `values` is an "
+      "Writes a new array of a format of one file, of items as stored: `type` is that of raw bytes. `values` is an "
       "ndarray, or an open array, which is read in blocks.");
   m.def(
       "save_shards",

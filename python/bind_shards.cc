@@ -315,12 +315,14 @@ void bind_shards(nb::module_& m) {
       .def("raw_items", &raw_items, nb::arg("axis"), nb::arg("descr").none(), nb::arg("shape").none(),
            nb::arg("row_shape").none(), nb::arg("offset").none(), nb::arg("fortran_order").none(),
            "The options of raw files for `open_shards`: those given, and for all others those of JSON files.");
-  m.def("find_shard_files", &find_files, nb::arg("files"), nb::arg("context"), nb::arg("allow_gaps"),
-        nb::arg("format").none(), nb::arg("open_folder"),
-        "Find the files of a pattern or a folder (bytes) or a list; `open_folder(folder)` gives its store and the path "
-        "within it.");
-  m.def("shard_format_by_name", &format_by_name, nb::arg("name"),
-        "The format whose endings a name has: npy, raw, hdf5, npz, zarr, tiff, parquet, arrow; None: it has none.");
+  m.def(
+      "find_shard_files", &find_files, nb::arg("files"), nb::arg("context"), nb::arg("allow_gaps"),
+      nb::arg("format").none(), nb::arg("open_folder"),
+      "Find the files of a pattern or a folder (bytes) or a list; `open_folder(folder)` returns its store and the path "
+      "within it.");
+  m.def(
+      "shard_format_by_name", &format_by_name, nb::arg("name"),
+      "The format that has the suffix of a name: npy, raw, hdf5, npz, zarr, tiff, parquet, arrow; None: it has none.");
   m.def(
       "shard_endings",
       [](nb::bytes format) {
@@ -369,7 +371,7 @@ void bind_shards(nb::module_& m) {
   m.def("side_by_side", &side_by_side, nb::arg("context"), nb::arg("work"), nb::arg("count"), nb::arg("threads"),
         "Call `work` with each number below `count`, on up to so many threads of the context; it must not raise.");
   m.def("save_manifest", &save, nb::arg("array"), nb::arg("root"), nb::arg("as_json"), nb::arg("checksums"),
-        "What is known of an array's files.");
+        "The known facts about an array's files.");
   m.def(
       "manifest_root",
       [](nb::bytes manifest) {

@@ -316,15 +316,15 @@ std::vector<std::string> list_keys(const store_handle& self, nb::str prefix, boo
 }  // namespace
 
 void bind_stores(nb::module_& m) {
-  nb::class_<store_handle>(m, "Store", "A store as the engine sees it.")
+  nb::class_<store_handle>(m, "Store", "A store of the engine.")
       .def_prop_ro("uri", [](const store_handle& self) { return to_str(self.store->uri()); })
       .def_prop_ro("writable", [](const store_handle& self) { return self.store->traits().writable; })
       .def("put", &put_one, nb::arg("key"), nb::arg("value"), nb::arg("absent") = false,
-           "Replace or create an object; False where it was to be absent and is not.")
+           "Replace or create an object; False if it should be absent and is not.")
       .def("swap", &swap_one, nb::arg("key"), nb::arg("change"),
-           "Replace an object by what `change(bytes or None)` makes of it, again if another writer was faster; says "
+           "Replace an object by the result of `change(bytes or None)`, again if another writer was faster; returns "
            "how "
-           "often that was tried.")
+           "often this was tried.")
       .def(
           "erase",
           [](const store_handle& self, nb::str key) {
@@ -340,7 +340,7 @@ void bind_stores(nb::module_& m) {
         return store_handle{std::make_shared<dict_store>(nb::object(values), wrap, writable)};
       },
       nb::arg("values"), nb::arg("wrap").none() = nb::none(), nb::arg("writable") = true,
-      "A store of a dict's values; the dict is not copied. `wrap` converts bytes to what the dict holds.");
+      "A store of a dict's values; the dict is not copied. `wrap` converts bytes to the values of the dict.");
   m.def(
       "file_store",
       [](nb::bytes root, const std::string& sync) {
@@ -356,7 +356,7 @@ void bind_stores(nb::module_& m) {
         return store_handle{open_zip_store(std::string(path.c_str(), path.size()), with.context)};
       },
       nb::arg("path"), nb::arg("context"),
-      "A zip archive of this machine; what is decoded of compressed members counts in the context's memory.");
+      "A zip archive of this machine; decoded bytes of compressed members count in the context's memory.");
   bind_object_store(m);
 }
 

@@ -177,7 +177,7 @@ nb::object options_to_keep(const details_handle& self) {
 }  // namespace
 
 void bind_tiff(nb::module_& m) {
-  nb::class_<details_handle>(m, "TiffDetails", "What the header of a TIFF says of an image.")
+  nb::class_<details_handle>(m, "TiffDetails", "The properties of an image in the header of a TIFF.")
       .def_prop_ro("big_endian", [](const details_handle& self) { return self.from->big_endian; })
       .def_prop_ro("big_tiff", [](const details_handle& self) { return self.from->big_tiff; })
       .def_prop_ro(

@@ -193,7 +193,7 @@ void bind_tiff_writer(nb::module_& m) {
           "close", [](tiff_writer_handle& self) { call_engine([&] { return self.writer->close(); }); },
           "Put the file in its place.")
       .def(
-          "discard", [](tiff_writer_handle& self) { self.writer->discard(); }, "Give up what was written.")
+          "discard", [](tiff_writer_handle& self) { self.writer->discard(); }, "Discard the written file.")
       .def_prop_ro(
           "closed", [](const tiff_writer_handle& self) { return self.writer->closed(); }, "Closed or discarded.")
       .def_prop_ro(

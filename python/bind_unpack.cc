@@ -49,7 +49,7 @@ unpacked_image make(const array_handle& image, bool masked) {
 }  // namespace
 
 void bind_unpack(nb::module_& m) {
-  nb::class_<unpacked_image>(m, "UnpackedImage", "An image whose reads give the numbers that its pixels stand for.")
+  nb::class_<unpacked_image>(m, "UnpackedImage", "An image whose reads return the numbers that its pixels represent.")
       .def("read", read_unpacked, nb::arg("ranges"), nb::arg("shape"), nb::arg("to"), nb::arg("threads"),
            "Read the box that `Array._resolve` returned into the bytes of a contiguous array.");
   m.def("unpacked_image", make, nb::arg("image"), nb::arg("masked"), "Of a TIFF.");

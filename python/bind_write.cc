@@ -336,7 +336,7 @@ void append(array_handle& self, nb::handle value, std::size_t axis, unsigned thr
   }
   exported_value rows;
   if (!rows.open(value.ptr(), type))
-    raise(error(errc::invalid_argument, "what is appended should be an ndarray of the array's dtype"));
+    raise(error(errc::invalid_argument, "the appended value should be an ndarray of the array's dtype"));
   append_rows(self, rows.view(), axis, how);
 }
 

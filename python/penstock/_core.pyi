@@ -746,7 +746,7 @@ def _device_of(address: int) -> int | None: ...
 def _device_path(array: Array, device: int) -> str: ...
 def _encoder_choice(array: Array, key: Any, device: int) -> str: ...
 def open_described(store: Store, context: Context, path: _bytes, documents: dict[str, str]) -> Array:
-    """Open an array whose metadata documents are given, by name and text; nothing is read."""
+    """Open an array from its metadata documents, given by name and text; nothing is read."""
 
 def read_plain(array: Array, key: Any, scalar: bool, threads: int) -> Any:
     """array[key] for ints, slices with positive steps and an Ellipsis, as zarr-python's selections."""
@@ -855,10 +855,10 @@ def driver_by_name(name: bytes, context: Context) -> str | None:
     """The driver whose objects have names with such an ending."""
 
 def names_references(name: bytes) -> bool:
-    """Whether a name may be that of a folder of reference tables."""
+    """Whether a folder of reference tables may have this name."""
 
 def object_at(store: Store, context: Context, path: bytes) -> Found | None:
-    """The object at a path, whatever it is; None if no object has that name. One request."""
+    """The object at a path, of any kind; None if no object has that name. One request."""
 
 def find_node(
     store: Store,
@@ -927,11 +927,11 @@ def find_shard_files(
     format: str | None,
     open_folder: Callable[[_bytes], tuple[Store, _bytes]],
 ) -> FoundShards:
-    """Find the files of a pattern or a folder (bytes) or a list; `open_folder(folder)` gives its store and the path
+    """Find the files of a pattern or a folder (bytes) or a list; `open_folder(folder)` returns its store and the path
     within it."""
 
 def shard_format_by_name(name: _bytes) -> str | None:
-    """The format whose endings a name has: npy, raw, hdf5, npz, zarr, tiff, parquet, arrow; None: no known ending."""
+    """The format that has the suffix of a name: npy, raw, hdf5, npz, zarr, tiff, parquet, arrow; None: none."""
 
 def shard_endings(format: _bytes) -> list[str]:
     """The endings of names of a format's files, each with the dot; of all formats for b""."""

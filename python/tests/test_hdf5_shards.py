@@ -301,7 +301,7 @@ def test_files_whose_store_does_not_report_their_size(memory: Any, tmp_path: Pat
     whole = (tmp_path / "s0.h5").read_bytes()
     for length in (200_000, 70_000):
         memory.pipe("/h5shards/s0.h5", whole[:length])
-        with pytest.raises(ps.Error, match=r"ended early|than the \d+ bytes|were asked for"):
+        with pytest.raises(ps.Error, match=r"ended early|than the \d+ bytes|were requested"):
             ps.open("memory://h5shards/s0.h5", "x")[...]
 
 

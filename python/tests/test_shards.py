@@ -391,7 +391,7 @@ def test_custom_readers(tmp_path: Path) -> None:
     np.testing.assert_array_equal(a.oindex[[1, 40], 1:3], whole[[1, 40], 1:3])
 
     wrong = ps.open_shards(paths, metadata=metadata, reader=lambda path, low, high: whole[: high - low + 1])
-    with pytest.raises(ps.InvalidArgumentError, match=r"the reader of '.*a' gave int32 \(21, 4\) for rows \[0, 20\)"):
+    with pytest.raises(ps.InvalidArgumentError, match=r"the reader of '.*a' returned int32 \(21, 4\) for rows"):
         wrong[...]
 
     def broken(path: str) -> Any:

@@ -1,4 +1,4 @@
-// Joined arrays whose chunks make no grid: a box is read by the chunks of its parts, as it is read from boxes that a
+// Joined arrays whose chunks are not a grid: a box is read by the chunks of its parts, as it is read from boxes that a
 // function fills, which is the general path.
 
 #include <gtest/gtest.h>

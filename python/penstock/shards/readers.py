@@ -201,9 +201,9 @@ class _ReaderPart(_Part):
             shape = (operator.index(rows), *(operator.index(length) for length in trailing))
             kind = np.dtype(dtype)
         except (TypeError, ValueError) as failure:
-            raise ValueError(f"metadata gave {described!r}, not (rows, trailing shape, dtype): {failure}") from None
+            raise ValueError(f"metadata returned {described!r}, not (rows, trailing shape, dtype): {failure}") from None
         if min(shape) < 0:
-            raise ValueError(f"metadata gave the shape {shape}")
+            raise ValueError(f"metadata returned the shape {shape}")
         row = max(1, kind.itemsize * math.prod(shape[1:]))
         super().__init__(str(path), shape, kind, (max(1, block_bytes // row), *(max(1, n) for n in shape[1:])))
         self.path, self.reader = path, reader
@@ -220,7 +220,7 @@ class _ReaderPart(_Part):
         expected = (rows.stop - rows.start, *self.shape[1:])
         if made.shape != expected or made.dtype.newbyteorder("=") != self.dtype.newbyteorder("="):
             raise InvalidArgumentError(
-                f"the reader of '{self.name}' gave {made.dtype} {made.shape} for rows [{rows.start}, {rows.stop}), "
+                f"the reader of '{self.name}' returned {made.dtype} {made.shape} for rows [{rows.start}, {rows.stop}), "
                 f"its metadata say {self.dtype} {expected}",
             )
         made = made.astype(self.dtype.newbyteorder("="), copy=False)

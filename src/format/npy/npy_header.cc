@@ -145,10 +145,9 @@ result<npy_header> parse_npy_header(std::span<const std::byte> begin) {
   out.descr = *descr;
   out.data_offset = size;
   if (holds_objects(out.descr))
-    return error(errc::unsupported,
-                 fmt::format("pickled Python objects (dtype {}) are not readable: to unpickle a file "
-                             "is to run what its writer wants",
-                             out.descr.dump()));
+    return error(errc::unsupported, fmt::format("pickled Python objects (dtype {}) are not readable: unpickling a file "
+                                                "can run any code",
+                                                out.descr.dump()));
   return out;
 }
 

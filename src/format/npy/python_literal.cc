@@ -101,7 +101,7 @@ class reader {
       if (name == nullptr) return bad("a key that is not a string");
       if (out.size() == kMaxMembers) return bad("a dictionary of too many members");
       for (const auto& [other, unused] : out)
-        if (other == *name) return bad("a key that was there before");
+        if (other == *name) return bad("a duplicate key");
       if (!take(':')) return bad("no colon behind a key");
       PENSTOCK_ASSIGN(json each, value(depth + 1));
       out.emplace_back(*name, std::move(each));

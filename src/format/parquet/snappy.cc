@@ -62,7 +62,7 @@ result<> decode_snappy(std::span<const std::byte> block, std::span<std::byte> ou
       if (count >= 60 && !in.number(static_cast<std::size_t>(count - 59), count)) return bad_block("it ends early");
       ++count;
       if (count > in.size()) return bad_block("it ends early");
-      if (count > out.size() - at) return bad_block("it decodes to more bytes than it says");
+      if (count > out.size() - at) return bad_block("it decodes to more bytes than announced");
       std::memcpy(out.data() + at, in.take(static_cast<std::size_t>(count)), static_cast<std::size_t>(count));
       at += static_cast<std::size_t>(count);
       continue;
@@ -72,7 +72,7 @@ result<> decode_snappy(std::span<const std::byte> block, std::span<std::byte> ou
     count = (tag & 3) == 1 ? (tag >> 2 & 7) + 4 : (tag >> 2) + 1;
     if ((tag & 3) == 1) distance |= (tag >> 5) << 8;
     if (distance == 0 || distance > at) return bad_block("a copy from before its beginning");
-    if (count > out.size() - at) return bad_block("it decodes to more bytes than it says");
+    if (count > out.size() - at) return bad_block("it decodes to more bytes than announced");
     for (std::uint64_t i = 0; i < count; ++i, ++at) out[at] = out[at - static_cast<std::size_t>(distance)];
   }
   if (at != out.size()) return bad_block(fmt::format("it decodes to {} bytes of {}", at, out.size()));

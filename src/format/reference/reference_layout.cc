@@ -116,7 +116,7 @@ result<> reference_layout::check(cell_id cell, const cell_reference& each, const
     PENSTOCK_ASSIGN(chain, own_chain(cell));
   }
   if (each.length > chains_[chain].max_encoded_bytes()) {
-    return error(errc::corrupt_data, fmt::format("a reference gives {} bytes to a chunk whose codecs make at most {}",
+    return error(errc::corrupt_data, fmt::format("a reference has {} bytes for a chunk whose codecs make at most {}",
                                                  each.length, chains_[chain].max_encoded_bytes()))
         .note(describe(cell))
         .note(fmt::format("'{}', {}", objects_[each.object], to_string(byte_range{each.offset, each.length, false})));

@@ -103,7 +103,7 @@ result<std::shared_ptr<const reference_table>> reference_table::parse_columns(st
   }
   if (entries > cells) return damaged(fmt::format("{} entries for {} cells", entries, cells));
   // Entries without stored bytes would let a file of a few bytes cause unlimited work.
-  if (row_bytes == 0 && entries > 1) return damaged(fmt::format("{} entries that say nothing", entries));
+  if (row_bytes == 0 && entries > 1) return damaged(fmt::format("{} entries without data", entries));
 
   std::array<const std::byte*, kColumns> at{};
   const std::byte* next = saved.data() + kHeaderBytes;

@@ -285,7 +285,7 @@ result<> tiff_layout::to_extent(const place& at, std::uint64_t offset, std::uint
   } else if (bytes == byte_range::kAll) {
     // Without a byte count a single compressed strip may take the rest of the file.
     if (file_size_ == byte_range::kAll || offset >= file_size_)
-      return error(errc::corrupt_data, "a strip without byte count that does not lie within the file");
+      return error(errc::corrupt_data, "a strip without byte count exceeds the file");
     bytes = std::min(file_size_ - offset, chains_[out.chain].max_encoded_bytes());
   }
   if (!stored && decoded / bytes > max_ratio_ && decoded > (may_be_short ? kShortTileBytes : kCutBytes)) {

@@ -209,9 +209,10 @@ result<std::vector<std::byte>> make_tiff_begin(std::span<const tiff_new_director
   const places where(directories, width, structure.size());
   const std::uint64_t bytes = file_bytes(directories, where);
   if (!big && bytes > kClassicEnd) {
-    return error{errc::unsupported, fmt::format("{} bytes are too many for a classic TIFF, which ends at 4 GiB: let it "
-                                                "be a BigTIFF",
-                                                bytes)};
+    return error{errc::unsupported,
+                 fmt::format("{} bytes are too many for a classic TIFF, which has at most 4 GiB: use "
+                             "BigTIFF",
+                             bytes)};
   }
   byte_writer out(where.end);
   out.copy("II", 2);

@@ -202,8 +202,8 @@ std::optional<std::uint64_t> tiff_parser::integer(const tiff_file_view& file, co
 result<> tiff_parser::charge(const tiff_file_view& file, const tiff_directory& read) {
   directory_bytes_ += read.bytes;
   if (directory_bytes_ <= allowed_bytes(file, kMaxDirectoryBytes)) return {};
-  return error(errc::corrupt_data, fmt::format("directories of {} bytes in a file of {}: they lie over each other",
-                                               directory_bytes_, file.size()));
+  return error(errc::corrupt_data,
+               fmt::format("directories of {} bytes in a file of {}: they overlap", directory_bytes_, file.size()));
 }
 
 result<std::optional<byte_range>> tiff_parser::summarise(const tiff_file_view& file, const tiff_directory& from,

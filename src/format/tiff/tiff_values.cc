@@ -130,7 +130,7 @@ error tiff_values::refuse(std::uint16_t number_of, std::string_view wanted) cons
     }
   }
   return error(errc::corrupt_data, fmt::format("tag {} ({}) is not {} but {}", number_of,
-                                               name.empty() ? "of no name" : name, wanted, shown));
+                                               name.empty() ? "without a name" : name, wanted, shown));
 }
 
 }  // namespace penstock::inline v0

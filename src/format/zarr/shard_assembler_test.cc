@@ -114,7 +114,7 @@ TEST(ShardAssembler, IsEmptyWhenItsLastChunkGoes) {
 TEST(ShardAssembler, KeepsAnInnerShardThatIsNotTouchedAsItIs) {
   const auto layout = make("8", shard("4", shard("2", kBytes)));
   // The first inner shard is damaged, which does not matter here; the second one gets a chunk.
-  const bytes first = text("no shard at all, but kept for what it is");
+  const bytes first = text("not a shard, but kept unchanged");
   const bytes second = text("CC") + index_bytes({{0, 2}, {kNoChunk, kNoChunk}});
   const bytes old = first + second + index_bytes({{0, first.size()}, {first.size(), second.size()}});
   const bytes changed = text("CCdd") + index_bytes({{0, 2}, {2, 2}});

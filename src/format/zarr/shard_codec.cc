@@ -92,7 +92,7 @@ class shard_codec final : public byte_codec {
       }
       if (found.length > chain_.max_encoded_bytes()) {
         return error{errc::corrupt_data,
-                     fmt::format("shard index gives {} bytes to a chunk whose codecs make at most {}", found.length,
+                     fmt::format("shard index has {} bytes for a chunk whose codecs make at most {}", found.length,
                                  chain_.max_encoded_bytes())};
       }
       const auto chunk =

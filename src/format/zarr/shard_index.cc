@@ -113,7 +113,7 @@ result<std::shared_ptr<const shard_index>> shard_index_codec::decode(std::span<c
                    fmt::format("shard index entry {} has offset {} and length {}", i, offset, length));
     }
     if (end > shard_bytes) {
-      return error(errc::corrupt_data, fmt::format("shard index entry {} lies at bytes [{}, {}), the shard has {}", i,
+      return error(errc::corrupt_data, fmt::format("shard index entry {} is at bytes [{}, {}), the shard has {}", i,
                                                    offset, end, shard_bytes));
     }
   }

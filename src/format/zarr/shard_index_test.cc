@@ -109,7 +109,7 @@ TEST(ShardIndex, RefusesEntriesThatMakeNoSense) {
     return refusal(codec.decode(index_bytes({{offset, length}}), shard));
   };
   EXPECT_EQ(entry(90, 10), "accepted");
-  EXPECT_EQ(entry(90, 11), "corrupt_data: shard index entry 0 lies at bytes [90, 101), the shard has 100");
+  EXPECT_EQ(entry(90, 11), "corrupt_data: shard index entry 0 is at bytes [90, 101), the shard has 100");
   EXPECT_EQ(entry(90, 11, byte_range::kAll), "accepted");
   EXPECT_EQ(entry(kNoChunk, 5), "corrupt_data: shard index entry 0 has offset 18446744073709551615 and length 5");
   EXPECT_EQ(entry(5, kNoChunk), "corrupt_data: shard index entry 0 has offset 5 and length 18446744073709551615");

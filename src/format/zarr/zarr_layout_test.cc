@@ -378,13 +378,13 @@ TEST(ZarrLayout, RefusesAnIndexThatPointsOutsideItsShard) {
   };
   EXPECT_EQ(locate_with({{900, 100}, {0, 50}}, {{0, 4}, {64, 4}}), "accepted");
   EXPECT_EQ(locate_with({{900, 101}, {0, 50}}, {{0, 4}, {64, 4}}),
-            "corrupt_data: shard index entry 0 lies at bytes [900, 1001), the shard has 1000");
+            "corrupt_data: shard index entry 0 is at bytes [900, 1001), the shard has 1000");
   EXPECT_EQ(locate_with({{900, 100}, {0, 50}}, {{0, 4}, {97, 4}}),
-            "corrupt_data: shard index gives offset 97 and length 4 in a shard of 100 bytes\n  locating chunk (1,)");
+            "corrupt_data: shard index has offset 97 and length 4 in a shard of 100 bytes\n  locating chunk (1,)");
   EXPECT_EQ(locate_with({{900, 31}, {0, 50}}, {{0, 4}, {0, 4}}),
             "corrupt_data: inner shard at bytes [900, 931) has 31 bytes, its index needs 32\n  locating chunk (1,)");
   EXPECT_EQ(locate_with({{900, 100}, {0, 50}}, {{0, 4}, {0, 5}}),
-            "corrupt_data: shard index gives 5 bytes to a chunk whose codecs make at most 4\n  locating chunk (1,)");
+            "corrupt_data: shard index has 5 bytes for a chunk whose codecs make at most 4\n  locating chunk (1,)");
 }
 
 TEST(ZarrLayout, ChecksChunkLengthsAlsoWhereTheObjectsSizeIsNotKnown) {

@@ -187,12 +187,12 @@ class zarr_layout::locator {
   }
 
   error leaves_shard(cell_id cell, const shard_index::entry& found) const {
-    return error(errc::corrupt_data, fmt::format("shard index gives offset {} and length {} in a shard of {} bytes",
+    return error(errc::corrupt_data, fmt::format("shard index has offset {} and length {} in a shard of {} bytes",
                                                  found.offset, found.length, end_ - begin_))
         .note("locating " + layout_.describe(cell));
   }
   error too_long(cell_id cell, const shard_index::entry& found) const {
-    return error(errc::corrupt_data, fmt::format("shard index gives {} bytes to a chunk whose codecs make at most {}",
+    return error(errc::corrupt_data, fmt::format("shard index has {} bytes for a chunk whose codecs make at most {}",
                                                  found.length, layout_.chains_[0].max_encoded_bytes()))
         .note("locating " + layout_.describe(cell));
   }
