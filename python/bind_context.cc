@@ -59,15 +59,14 @@ write_sync sync_of(std::string_view name) {
   if (name == "none") return write_sync::none;
   if (name == "objects") return write_sync::objects;
   if (name == "durable") return write_sync::durable;
-  raise(
-      error(errc::invalid_argument, "sync must be 'none', 'objects' or 'durable', it is '" + std::string(name) + "'"));
+  raise(error(errc::invalid_argument, "sync must be 'none', 'objects' or 'durable', got '" + std::string(name) + "'"));
 }
 
 chunk_encoder encoder_of(std::string_view name) {
   if (name == "auto") return chunk_encoder::automatic;
   if (name == "host") return chunk_encoder::host;
   if (name == "device") return chunk_encoder::device;
-  raise(error(errc::invalid_argument, "encoder must be 'auto', 'host' or 'device', it is '" + std::string(name) + "'"));
+  raise(error(errc::invalid_argument, "encoder must be 'auto', 'host' or 'device', got '" + std::string(name) + "'"));
 }
 
 namespace {

@@ -165,7 +165,7 @@ class OnlyDlpack:
 
 
 def test_out_that_does_not_fit_is_refused(cuda: FakeCuda, array: ps.Array) -> None:
-    with pytest.raises(ps.InvalidArgumentError, match="out has dtype int32, the .* float32"):
+    with pytest.raises(ps.InvalidArgumentError, match=r"out has dtype int32, the .* float32"):
         array.read(device="cuda", out=DeviceArray(cuda, VALUES.shape, "i4"))
     with pytest.raises(ps.InvalidArgumentError, match="out has shape"):
         array.read(device="cuda", out=DeviceArray(cuda, (3, 50), "f4"))

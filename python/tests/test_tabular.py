@@ -209,7 +209,7 @@ def test_long_row_groups_are_decoded_in_batches(tmp_path, monkeypatch, threads):
     for each in (joined, pickle.loads(pickle.dumps(joined)), ps.open_shards(tmp_path / "m")):
         assert np.array_equal(each.read(threads=threads), np.concatenate([x, x[:500]]))
         assert np.array_equal(each.read(np.s_[1700:3400], threads=threads), np.concatenate([x, x[:500]])[1700:3400])
-    with pytest.raises(ps.InvalidArgumentError, match="nulls= says"):
+    with pytest.raises(ps.InvalidArgumentError, match="nulls= replaces"):
         ps.open(path, columns="y")[...]
     path.write_bytes(path.read_bytes()[:-1] + b"2")
     for each in (array, joined):

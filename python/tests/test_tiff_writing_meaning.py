@@ -167,5 +167,5 @@ def test_systems_that_need_no_pyproj(tmp_path, monkeypatch):
         assert entries[4:] == (1024, 0, 1, 1 if key == 3072 else 2, 1025, 0, 1, 1, key, 0, 1, code)
         assert 34737 not in tags
     for crs in (2056, "EPSG:32661", "WGS 84", 3.5, None.__class__):
-        with pytest.raises(ps.UnsupportedError, match="pyproj, which knows what"):
+        with pytest.raises(ps.UnsupportedError, match="pyproj, which is needed for"):
             written(tmp_path / "x.tif", crs=crs)

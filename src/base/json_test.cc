@@ -88,7 +88,7 @@ TEST(Json, ReadsAndWritesPythonsLiterals) {
 }
 
 TEST(Json, RefusesDuplicateMembersAtAnyDepth) {
-  EXPECT_NE(refusal(R"({"a": 1, "b": 2, "a": 3})").find("member 'a' twice"), std::string::npos);
+  EXPECT_NE(refusal(R"({"a": 1, "b": 2, "a": 3})").find("duplicate member 'a'"), std::string::npos);
   refusal(R"([{"x": {"a": 1, "\u0061": 3}}])");
   parsed(R"({"a": {"a": {"a": 1}}})");
 }

@@ -42,7 +42,7 @@ result<json> attributes_of(const std::string& text) {
 
 result<> check_format(int zarr_format) {
   if (zarr_format == 2 || zarr_format == 3) return {};
-  return wrong(fmt::format("zarr_format must be 2 or 3, it is {}", zarr_format));
+  return wrong(fmt::format("zarr_format must be 2 or 3, got {}", zarr_format));
 }
 
 // --- codecs ---

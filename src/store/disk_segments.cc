@@ -217,7 +217,7 @@ disk_segments::~disk_segments() = default;
 result<std::unique_ptr<disk_segments>> disk_segments::open(disk_segments_options options) {
   if (options.limit_bytes < disk_segments_options::kLeastLimit)
     return error(errc::invalid_argument,
-                 fmt::format("the limit of a disk cache must be at least 1 MiB, it is {} bytes", options.limit_bytes));
+                 fmt::format("the limit of a disk cache must be at least 1 MiB, got {} bytes", options.limit_bytes));
   std::unique_ptr<disk_segments> out(new disk_segments(std::move(options)));
   const std::string& path = out->options_.folder;
   const auto failed = [&](int code) {

@@ -206,7 +206,7 @@ def convert(
             source = open(source, context=context, storage_options=storage_options)
         return _write_shards(source, name, rows, shards, overwrite, verify, context, options)
     if rows is not None:
-        raise InvalidArgumentError("rows are of many files, whose name has a '{}'")
+        raise InvalidArgumentError("rows needs many files: a target with '{}' in its name")
     if not is_one_file(target):
         if options:
             unknown = next(iter(options))

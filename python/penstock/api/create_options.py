@@ -37,19 +37,19 @@ def check_name(target: Any, path: str, storage_options: Any = None) -> None:
 
 def check_format(zarr_format: Any) -> None:
     if isinstance(zarr_format, bool) or not isinstance(zarr_format, int) or zarr_format not in (2, 3):
-        raise InvalidArgumentError(f"zarr_format must be 2 or 3, it is {zarr_format!r}")
+        raise InvalidArgumentError(f"zarr_format must be 2 or 3, got {zarr_format!r}")
 
 
 def check_text(value: Any, name: str) -> None:
     if value is not None and not isinstance(value, str):
-        raise InvalidArgumentError(f"{name} must be a str, it is {value!r}")
+        raise InvalidArgumentError(f"{name} must be a str, got {value!r}")
 
 
 def lengths_of(value: Any, name: str) -> list[int]:
     try:
         return [int(value.__index__())] if hasattr(value, "__index__") else [_whole(each) for each in value]
     except (TypeError, AttributeError) as error:
-        raise InvalidArgumentError(f"{name} must be an int or ints, it is {value!r}") from error
+        raise InvalidArgumentError(f"{name} must be an int or ints, got {value!r}") from error
 
 
 def _whole(value: Any) -> int:
@@ -179,7 +179,7 @@ def keys_of(encoding: Any, separator: str | None) -> dict[str, Any]:
     if isinstance(encoding, str):
         encoding = {"name": encoding}
     if not isinstance(encoding, Mapping):
-        raise InvalidArgumentError(f"chunk_key_encoding must be a mapping or a name, it is {encoding!r}")
+        raise InvalidArgumentError(f"chunk_key_encoding must be a mapping or a name, got {encoding!r}")
     name = encoding.get("name")
     settings = encoding.get("configuration") or encoding
     if name == "suffix":
@@ -188,5 +188,5 @@ def keys_of(encoding: Any, separator: str | None) -> dict[str, Any]:
         base = keys_of(settings.get("base_encoding", settings.get("base-encoding")), separator)
         return {**base, "key_suffix": base.get("key_suffix", "") + settings["suffix"]}
     if name not in ("default", "v2"):
-        raise InvalidArgumentError(f"chunk_key_encoding must be 'default', 'v2' or 'suffix', it is {name!r}")
+        raise InvalidArgumentError(f"chunk_key_encoding must be 'default', 'v2' or 'suffix', got {name!r}")
     return {"v2_keys": name == "v2", "separator": settings.get("separator", separator)}

@@ -163,7 +163,7 @@ def _checked(node: Array | Group, dataset: str | None, source: Source) -> Array 
 def _of_references(request: Request) -> tuple[str, bool | None]:
     missing = request.options.get("missing", "error")
     if missing not in ("error", "fill"):
-        raise InvalidArgumentError(f"missing must be 'error' or 'fill', it is {missing!r}")
+        raise InvalidArgumentError(f"missing must be 'error' or 'fill', got {missing!r}")
     return missing, request.options.get("allow_local")
 
 

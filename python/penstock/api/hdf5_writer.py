@@ -207,7 +207,7 @@ def _fill_value(source: Array, dtype: Any) -> Any:
 
 
 def _attributes_of(source: Array | Group) -> dict[str, Any]:
-    """The attributes for HDF5. What has a form of its own in Zarr, the missing value, is as NetCDF stores it."""
+    """The attributes for HDF5. The missing value has NetCDF's form."""
     typed = getattr(source, "typed_attributes", None)
     if not isinstance(source, Array):
         return dict(source.attrs if typed is None else typed)

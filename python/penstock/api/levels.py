@@ -226,7 +226,7 @@ class LevelAppender:
         Raises
         ------
         Error
-            Names what was not stored, and the reason. The rows stay queued.
+            Names the rows that were not stored, and the reason. The rows stay queued.
         """
         self._core.flush()
 

@@ -81,7 +81,7 @@ class NewArray:
             check_text(each, "a dimension name")
 
     def take(self, data: Any, progress: Progress | None = None) -> Any:
-        """Take from `data` what was not given: shape, dtype, attributes, dimension names and the fill value.
+        """Take missing arguments from `data`: shape, dtype, attributes, dimension names and the fill value.
 
         `progress` is that of reading `data`, if it is an open array.
 

@@ -62,7 +62,7 @@ def save_references(
     array([3., 4., 5.])
     """
     if format not in _FORMATS:
-        raise InvalidArgumentError(f"format is 'json', 'parquet' or None, it is {format!r}")
+        raise InvalidArgumentError(f"format must be 'json', 'parquet' or None, got {format!r}")
     if is_icechunk(path):
         return save_in_icechunk(group, path)
     name = local_path(os.fspath(path)).rstrip("/")

@@ -78,14 +78,14 @@ class ShardRequest:
         try:
             number = operator.index(axis)
         except TypeError:
-            raise InvalidArgumentError(f"axis is a whole number, not {axis!r}") from None
+            raise InvalidArgumentError(f"axis must be a whole number, got {axis!r}") from None
         return cls(axis=number, context=current_context() if context is None else context, **members)
 
     def __post_init__(self) -> None:
         if self.gaps not in ("error", "allow"):
-            raise InvalidArgumentError(f"gaps is 'error' or 'allow', not {self.gaps!r}")
+            raise InvalidArgumentError(f"gaps must be 'error' or 'allow', got {self.gaps!r}")
         if self.missing not in ("error", "fill"):
-            raise InvalidArgumentError(f"missing is 'error' or 'fill', not {self.missing!r}")
+            raise InvalidArgumentError(f"missing must be 'error' or 'fill', got {self.missing!r}")
         if self.format is not None and self.format not in FORMATS:
             known = ", ".join(map(repr, FORMATS))
             raise UnsupportedError(f"format is one of {known} or None, not {self.format!r}")

@@ -96,7 +96,7 @@ class ShardWriter:
             raise InvalidArgumentError(f"a pattern is a str or a path with one {{}}, not {pattern!r}")
         given, kept = os.fsencode(local_path(os.fspath(pattern))), None if manifest is None else os.fsencode(manifest)
         if not isinstance(name, str) or not name:
-            raise InvalidArgumentError(f"name is that of a dataset, a column or a member, not {name!r}")
+            raise InvalidArgumentError(f"name must be that of a dataset, a column or a member, got {name!r}")
         made = _core._ShardWriter.make(current_context(), given, kept, True, name)
         self.pattern, self.manifest = os.fsdecode(made.pattern), manifest
         self.suffix = os.fsdecode(made.suffix)
@@ -368,7 +368,7 @@ def _count(name: str, value: Any) -> int | None:
     try:
         made = None if value is None else operator.index(value)
     except TypeError:
-        raise InvalidArgumentError(f"{name} is a whole number, not {value!r}") from None
+        raise InvalidArgumentError(f"{name} must be a whole number, got {value!r}") from None
     if made is not None and made < 1:
         raise InvalidArgumentError("rows and shards are at least 1")
     return made

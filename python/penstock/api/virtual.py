@@ -147,16 +147,16 @@ def open_virtual(
     array([ 0, 30, 60])
     """
     if not concat or not isinstance(concat, str):
-        raise InvalidArgumentError(f"concat is the name of a dimension, it is {concat!r}")
+        raise InvalidArgumentError(f"concat must be the name of a dimension, got {concat!r}")
     if sort not in _ORDERS or sort is True or (sort == 0 and sort is not False):
-        raise InvalidArgumentError(f"sort is None, 'values' or False, it is {sort!r}")
+        raise InvalidArgumentError(f"sort must be None, 'values' or False, got {sort!r}")
     for name, value, allowed in (
         ("missing", missing, ("error", "fill")),
         ("attributes", attributes, ("meaning", "all")),
         ("compare", compare, ("shape", "values")),
     ):
         if value not in allowed:
-            raise InvalidArgumentError(f"{name} is {allowed[0]!r} or {allowed[1]!r}, it is {value!r}")
+            raise InvalidArgumentError(f"{name} must be {allowed[0]!r} or {allowed[1]!r}, got {value!r}")
     dropped = [drop_variables] if isinstance(drop_variables, str) else list(drop_variables or ())
     where = current_context() if context is None else context
     given = names_of(files)

@@ -117,8 +117,8 @@ class Appender:
         Raises
         ------
         Error
-            Names what was not stored, and the reason. Each error is raised once: the first one, with the others in its
-            notes. The rows stay queued, and the next call tries to write them again.
+            Names the rows that were not stored, and the reason. Each error is raised once: the first one, with the
+            others in its notes. The rows stay queued, and the next call tries to write them again.
         """
         self._core.flush(self._array)
 

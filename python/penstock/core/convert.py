@@ -40,7 +40,7 @@ def as_output(out: Any, array: Array, selection: Selection, dtype: npt.DTypeLike
         try:
             target = np.asarray(memoryview(out))
         except TypeError:
-            message = f"out must be an ndarray or a writable buffer object, it is {type(out).__name__}"
+            message = f"out must be an ndarray or a writable buffer object, got {type(out).__name__}"
             raise OutputError(message) from None
     if not target.flags.writeable:
         raise OutputError("out cannot be written to")

@@ -8,5 +8,5 @@ from penstock.core.errors import InvalidArgumentError
 def checked_encoder(encoder: str) -> str:
     """ "auto", "host" or "device"."""
     if encoder not in ("auto", "host", "device"):
-        raise InvalidArgumentError(f"encoder must be 'auto', 'host' or 'device', it is {encoder!r}")
+        raise InvalidArgumentError(f"encoder must be 'auto', 'host' or 'device', got {encoder!r}")
     return encoder

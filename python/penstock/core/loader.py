@@ -139,7 +139,7 @@ def loader(
     ranks = ranks if world_size is None else either(ranks=None if ranks == 1 else ranks, world_size=world_size)
     crop = {0: None} if crop is None else dict(crop)
     if not crop:
-        raise InvalidArgumentError("crop names no axis: say how much of which axis is a sample")
+        raise InvalidArgumentError("crop has no axis: give the length of a sample along at least one")
     axes = _axes(crop, stride or {}, pad or {})
     places = [[_dimension(key, array, known) for key in crop] for array, known in zip(every, names, strict=True)]
     for i, key in enumerate(crop):
@@ -298,7 +298,7 @@ class Loader:
             `rank` is not from 0 to `ranks` - 1.
         """
         if not 0 <= _whole(rank, "rank") < check_count(ranks, "ranks"):
-            raise InvalidArgumentError(f"rank must be from 0 to {ranks - 1}, it is {rank}")
+            raise InvalidArgumentError(f"rank must be from 0 to {ranks - 1}, got {rank}")
         self.rank, self.ranks = int(rank), int(ranks)
 
     def state_dict(self) -> dict[str, Any]:
@@ -499,7 +499,7 @@ def _origins(samples: npt.ArrayLike, axes: int) -> bytes:
             f"samples must be whole numbers of shape (samples, {axes}), they are {found.dtype} of shape {found.shape}"
         )
     if found.shape[0] == 0:
-        raise InvalidArgumentError("samples: there are none")
+        raise InvalidArgumentError("samples must not be empty")
     return np.ascontiguousarray(found, np.int64).tobytes()
 
 

@@ -122,7 +122,7 @@ class Shares:
         return report
 
     def add(self, size: int) -> None:
-        """An operation of `size` bytes has ended, which reported nothing.
+        """An operation of `size` bytes has ended without a report.
 
         Raises
         ------

@@ -39,7 +39,7 @@ def check_count(value: Any, name: str) -> int:
         raise InvalidArgumentError(f"{name} must be a whole number, got {value!r}")
     number = int(value.__index__())
     if number < 1:
-        raise InvalidArgumentError(f"{name} must be at least 1, it is {number}")
+        raise InvalidArgumentError(f"{name} must be at least 1, got {number}")
     return number
 
 

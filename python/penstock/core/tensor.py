@@ -213,7 +213,7 @@ def _named_dtypes() -> Iterator[np.dtype[Any]]:
 def check_request(stream: Any, dl_device: tuple[Any, int] | None) -> None:
     """Refuse streams and devices that host memory does not have."""
     if stream is not None and stream != -1:
-        raise InvalidArgumentError(f"host memory has no streams: stream must be None, it is {stream!r}")
+        raise InvalidArgumentError(f"host memory has no streams: stream must be None, got {stream!r}")
     if dl_device is not None and (int(dl_device[0]), int(dl_device[1])) != CPU:
         raise ExportError(
             f"the values are in host memory, DLPack's device {CPU}: asked for {tuple(map(int, dl_device))}"

@@ -86,7 +86,7 @@ def _system_without_pyproj(crs: Any) -> System:
     try:
         return epsg_system(int(code or 0))
     except (UnsupportedError, TypeError):
-        raise UnsupportedError(f"pyproj, which knows what {crs!r} is, is not installed") from None
+        raise UnsupportedError(f"pyproj, which is needed for {crs!r}, is not installed") from None
 
 
 def _code_in(crs: Any) -> int | None:

@@ -30,7 +30,7 @@ def options_of(
     if layout is None and bands is None and ifd is None and page == 0 and level == 0 and not mask:
         return None
     if layout not in (None, "band", "native"):
-        raise InvalidArgumentError(f"layout must be 'band' or 'native', it is {layout!r}")
+        raise InvalidArgumentError(f"layout must be 'band' or 'native', got {layout!r}")
     pages = list(page) if isinstance(page, Sequence) else [page]
     numbers = [*pages, level, *(bands if bands is not None else ()), *(() if ifd is None else (ifd,))]
     if any(number < 0 for number in numbers):
@@ -38,7 +38,7 @@ def options_of(
     if bands is not None and not len(bands):
         raise InvalidArgumentError("bands must name at least one band")
     if not pages or (ifd is not None and len(pages) > 1):
-        raise InvalidArgumentError(f"page must be a number, or one and those of SubIFDs, it is {page!r}")
+        raise InvalidArgumentError(f"page must be a number, or one and those of SubIFDs, got {page!r}")
     options = {
         "page": pages[0],
         "sub_ifds": [int(number) for number in pages[1:]],

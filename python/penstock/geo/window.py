@@ -108,7 +108,7 @@ def read_window(
         a, overviews = levels[0], levels[1:] if overviews is None else overviews
         transform = of_group if transform is None else transform
     if resampling not in RESAMPLINGS:
-        raise InvalidArgumentError(f"resampling must be one of {', '.join(RESAMPLINGS)}, it is {resampling!r}")
+        raise InvalidArgumentError(f"resampling must be one of {', '.join(RESAMPLINGS)}, got {resampling!r}")
     if nodata is not None and a.dtype.kind not in "iufc":
         fill_value, nodata = nodata if fill_value is None else fill_value, None
     options = {
@@ -137,7 +137,7 @@ def _image(a: Any) -> Any:
 
 def _result_shape(shape: tuple[int, int]) -> tuple[int, int]:
     if len(shape) != 2 or any(int(each) != each or each < 1 for each in shape):
-        raise InvalidArgumentError(f"shape is (rows, columns) of 1 or more, it is {shape}")
+        raise InvalidArgumentError(f"shape must be (rows, columns) of 1 or more, got {shape}")
     return int(shape[0]), int(shape[1])
 
 

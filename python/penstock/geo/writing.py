@@ -245,7 +245,7 @@ def new_tiff(shape: Any, dtype: Any, how: TiffOptions, attributes: Mapping[str, 
     colours, extra = _colours_of(how.photometric, is_palette, how.alpha, bands, type_)
     nodata = _nodata_of(how.nodata, type_)
     if how.area_or_point not in (None, "Area", "Point"):
-        raise InvalidArgumentError(f"area_or_point must be 'Area' or 'Point', it is {how.area_or_point!r}")
+        raise InvalidArgumentError(f"area_or_point must be 'Area' or 'Point', got {how.area_or_point!r}")
     area_or_point = how.area_or_point
     if area_or_point is None and (how.crs is not None or how.transform is not None):
         area_or_point = "Area"
@@ -356,7 +356,7 @@ def _shape_of(shape: Any) -> tuple[int, ...]:
     try:
         sizes = tuple(operator.index(length) for length in shape)
     except TypeError:
-        raise InvalidArgumentError(f"shape must be (band, y, x) or (y, x), it is {shape!r}") from None
+        raise InvalidArgumentError(f"shape must be (band, y, x) or (y, x), got {shape!r}") from None
     if len(sizes) not in (2, 3):
         raise InvalidArgumentError(f"a TIFF has the shape (band, y, x) or (y, x), not {sizes}")
     if any(length < 1 or length >= 1 << 63 for length in sizes):
@@ -381,7 +381,7 @@ def _small(value: Any, name: str) -> int | None:
     try:
         number = operator.index(value)
     except TypeError:
-        raise InvalidArgumentError(f"{name} must be an int, it is {value!r}") from None
+        raise InvalidArgumentError(f"{name} must be an int, got {value!r}") from None
     if not 0 <= number < 1 << 31:
         raise InvalidArgumentError(f"{name} must not be {number}")
     return number
@@ -391,26 +391,26 @@ def _tile_of(tiles: Any) -> tuple[int, int]:
     pair = (tiles, tiles) if hasattr(tiles, "__index__") else () if isinstance(tiles, str) else tuple(tiles)
     sizes = [_small(length, "tiles") for length in pair]
     if len(sizes) != 2 or None in sizes:
-        raise InvalidArgumentError(f"tiles must be a number, or rows and columns, it is {tiles!r}")
+        raise InvalidArgumentError(f"tiles must be a number, or rows and columns, got {tiles!r}")
     return sizes[0] or 0, sizes[1] or 0
 
 
 def _choice(value: Any, name: str, known: Sequence[str]) -> str:
     if value not in known:
-        raise InvalidArgumentError(f"{name} must be one of {', '.join(known)}, it is {value!r}")
+        raise InvalidArgumentError(f"{name} must be one of {', '.join(known)}, got {value!r}")
     return str(value)
 
 
 def _yes_or_no(value: Any) -> bool:
     if value not in (True, False, "yes", "no"):
-        raise InvalidArgumentError(f"bigtiff must be 'auto', True or False, it is {value!r}")
+        raise InvalidArgumentError(f"bigtiff must be 'auto', True or False, got {value!r}")
     return value in (True, "yes")
 
 
 def _compression_of(compress: Any) -> str:
     name = compress.lower() if isinstance(compress, str) else compress
     if name is not None and not isinstance(name, str):
-        raise InvalidArgumentError(f"compress must be a name, it is {compress!r}")
+        raise InvalidArgumentError(f"compress must be a name, got {compress!r}")
     return _COMPRESSIONS.get(name, name or "none")
 
 
@@ -427,7 +427,7 @@ def _overviews_of(overviews: Any) -> list[int] | None:
     try:
         return [_small(factor, "overviews") or 0 for factor in overviews] if overviews is not None else []
     except TypeError:
-        raise InvalidArgumentError(f"overviews must be 'auto', factors or None, it is {overviews!r}") from None
+        raise InvalidArgumentError(f"overviews must be 'auto', factors or None, got {overviews!r}") from None
 
 
 def _colours_of(
@@ -445,7 +445,7 @@ def _colours_of(
     number = _PHOTOMETRICS.get(photometric, usual)
     extra = bands - (3 if number == 2 else 1)
     if alpha and extra < 1:
-        raise InvalidArgumentError(f"alpha is the last band, and none of {bands} is left for it")
+        raise InvalidArgumentError(f"alpha needs a band in addition to the colours, the image has {bands}")
     return number, [0] * (extra - 1) + [2] if alpha else []
 
 
@@ -468,7 +468,7 @@ def _transform_of(transform: Any) -> tuple[float, ...]:
     if len(numbers) == 9 and numbers[6:] == (0, 0, 1):
         numbers = numbers[:6]
     if len(numbers) != 6 or not all(map(math.isfinite, numbers)):
-        raise InvalidArgumentError(f"transform must be six numbers a, b, c, d, e, f, it is {transform!r}")
+        raise InvalidArgumentError(f"transform must be six numbers a, b, c, d, e, f, got {transform!r}")
     return numbers
 
 
@@ -476,7 +476,7 @@ def _colormap_of(colormap: npt.ArrayLike) -> bytes:
     """Red, green and blue, 0 to 65535, of each value: shape (values, 3)."""
     colors = np.asarray(colormap)
     if colors.ndim != 2 or colors.shape[1] != 3 or colors.dtype.kind not in "iu":
-        raise InvalidArgumentError(f"colormap must be integers of shape (values, 3), it is {colors.shape}")
+        raise InvalidArgumentError(f"colormap must be integers of shape (values, 3), got {colors.shape}")
     if colors.size and (colors.min() < 0 or colors.max() > 65535):
         raise InvalidArgumentError("colours of a colormap are 0 to 65535")
     return colors.astype(np.uint16).tobytes()

@@ -69,7 +69,7 @@ class Crops(data.Dataset):  # type: ignore[misc]
     arrays, dtype
         As for `penstock.batches`.
     samples
-        As for `penstock.batches`; None: the rows of one array (what `a[i]` is).
+        As for `penstock.batches`; None: the rows of one array (`a[i]`).
     transform
         Called on each tensor.
 
@@ -437,7 +437,7 @@ def load(source: Any, mesh: Any, placements: Sequence[Any], *, threads: int | No
 
 def _rows_of(arrays: Arrays) -> Sequence[Sample]:
     if not isinstance(arrays, Array) or not arrays.shape:
-        raise InvalidArgumentError("samples are optional for one array with rows only: give what to read of each")
+        raise InvalidArgumentError("samples are optional for one array with rows only: give the selections to read")
     return range(arrays.shape[0])
 
 
@@ -448,7 +448,7 @@ def _ranks(rank: int | None, world_size: int | None) -> tuple[int, int]:
         running = torch.distributed.is_available() and torch.distributed.is_initialized()
         return (torch.distributed.get_rank(), torch.distributed.get_world_size()) if running else (0, 1)
     if not 0 <= rank < world_size:
-        raise InvalidArgumentError(f"rank must be from 0 to {world_size - 1}, it is {rank}")
+        raise InvalidArgumentError(f"rank must be from 0 to {world_size - 1}, got {rank}")
     return rank, world_size
 
 

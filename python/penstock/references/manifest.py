@@ -89,7 +89,7 @@ def open_manifest_bytes(
     document = _document(saved, path)
     trusted = Document.of(path, allow_local, expected)
     if missing not in ("error", "fill"):
-        raise InvalidArgumentError(f"missing must be 'error' or 'fill', it is {missing!r}")
+        raise InvalidArgumentError(f"missing must be 'error' or 'fill', got {missing!r}")
     if document.get("kind") == "tables":
         return open_tables(document, path, context, missing, storage_options, trusted)
     folder = _folder_of(path)

@@ -24,7 +24,7 @@ def raw_settings(
     known; empty: for no file.
     """
     if offset is not None and (not isinstance(offset, int) or offset < 0):
-        raise InvalidArgumentError(f"offset is a number of bytes, not {offset!r}")
+        raise InvalidArgumentError(f"offset must be a number of bytes, got {offset!r}")
     text = None if dtype is None else descr_text(dtype)
     if text is not None and not text.startswith("[") and np.dtype(dtype).itemsize == 0:
         raise UnsupportedError(f"items of {np.dtype(dtype)} have no bytes: how many there are cannot be known")

@@ -70,7 +70,7 @@ def _from_manifest(
     missing: str = "error",
 ) -> ShardedArray:
     if missing not in ("error", "fill"):
-        raise InvalidArgumentError(f"missing is 'error' or 'fill', not {missing!r}")
+        raise InvalidArgumentError(f"missing must be 'error' or 'fill', got {missing!r}")
     store, inner = place_of(root, "", storage_options, is_folder=True)
     return sharded(_core.open_manifest(store, context, manifest, missing == "fill", inner), storage_options, missing)
 

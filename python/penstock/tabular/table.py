@@ -335,7 +335,9 @@ class BatchStore(Store):
         """The columns next to each other; one that needs no conversion is a view of Arrow's memory."""
         for column in columns:
             if len(column) != rows:
-                raise CorruptDataError(f"row group {which} has {counted(len(column), 'row')}, the file says {rows}")
+                raise CorruptDataError(
+                    f"row group {which} has {counted(len(column), 'row')}, the file's metadata has {rows}"
+                )
         chunks = [column.chunks if hasattr(column, "chunks") else [column] for column in columns]
         if not self.joined and len(chunks[0]) == 1:
             return np.ascontiguousarray(self._one(chunks[0][0], self.columns[0], which).astype(self.dtype, copy=False))
@@ -379,7 +381,7 @@ class BatchStore(Store):
     def _check_nulls(self, array: Any, of: Column, which: int) -> None:
         if array.null_count and self.nulls is None:
             nulls = counted(array.null_count, "null")
-            text = f"column '{of.name}' has {nulls} in row group {which}; nulls= says what they become"
+            text = f"column '{of.name}' has {nulls} in row group {which}; nulls= replaces them"
             raise InvalidArgumentError(text)
 
 
@@ -465,7 +467,7 @@ def _dtype_of(columns: list[Column], dtype: npt.DTypeLike | None) -> np.dtype[An
         for each in columns[1:]:
             if each.dtype != columns[0].dtype:
                 text = f"columns '{columns[0].name}' ({columns[0].dtype}) and '{each.name}' ({each.dtype}) differ"
-                raise InvalidArgumentError(f"{text}; dtype= says what they become")
+                raise InvalidArgumentError(f"{text}; dtype= converts them")
         return columns[0].dtype
     wanted = np.dtype(dtype)
     for each in columns:
@@ -517,7 +519,7 @@ class Choice:
         chosen = _chosen(schema, columns)
         wanted = _dtype_of(chosen, dtype)
         if nulls is None:
-            raise InvalidArgumentError("nulls must be 'error' or what they become")
+            raise InvalidArgumentError("nulls must be 'error' or a replacement value")
         null = _null_value(nulls, wanted) if dtype is not None else _null_value(nulls, chosen[0].dtype)
         if null is not None and dtype is not None:
             null = nulls

@@ -226,7 +226,7 @@ class Profile:
 
     def _finished(self) -> dict[str, Any]:
         if not self.report:
-            raise InvalidArgumentError("the profile holds nothing before its `with` block has ended")
+            raise InvalidArgumentError("the profile is empty before its `with` block has ended")
         return self.report
 
     def __repr__(self) -> str:

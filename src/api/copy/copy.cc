@@ -307,7 +307,7 @@ result<> consolidate(const std::shared_ptr<store>& in, const std::string& prefix
 result<copy_report> copy(const node& from, const place& to, const copy_options& given) {
   PENSTOCK_ASSIGN(const copy_options options, of_stage(given));
   if (options.zarr_format != 0 && options.zarr_format != 2 && options.zarr_format != 3) {
-    return error(errc::invalid_argument, fmt::format("zarr_format must be 2 or 3, it is {}", options.zarr_format));
+    return error(errc::invalid_argument, fmt::format("zarr_format must be 2 or 3, got {}", options.zarr_format));
   }
   if (options.overwrite && options.resume)
     return error(errc::invalid_argument, "a copy either overwrites its destination or resumes, not both");

@@ -128,7 +128,7 @@ result<tiff_tile_encoder> tiff_tile_encoder::make(const tiff_samples& samples, t
   if (level && !levels) return error{errc::invalid_argument, "this compression has no levels"};
   if (level && (*level < levels->lowest || *level > levels->highest)) {
     return error{errc::invalid_argument,
-                 fmt::format("the level must be {} to {}, it is {}", levels->lowest, levels->highest, *level)};
+                 fmt::format("the level must be {} to {}, got {}", levels->lowest, levels->highest, *level)};
   }
   tiff_tile_encoder out;
   out.samples_ = samples;

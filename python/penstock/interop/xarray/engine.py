@@ -288,4 +288,4 @@ def _level(level: int, of_gdal: dict[str, Any]) -> int:
 
 def _check_mode(mode: str) -> None:
     if mode != "r":
-        raise UnsupportedError(f"the engine opens datasets for reading: mode must be 'r', it is {mode!r}")
+        raise UnsupportedError(f"the engine opens datasets for reading: mode must be 'r', got {mode!r}")

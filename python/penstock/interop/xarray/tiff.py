@@ -189,7 +189,7 @@ def open_raster(
     `source`: the target as the caller gave it.
     """
     if convention not in ("rioxarray", "plain"):
-        raise InvalidArgumentError(f"convention must be 'rioxarray' or 'plain', it is {convention!r}")
+        raise InvalidArgumentError(f"convention must be 'rioxarray' or 'plain', got {convention!r}")
     if default_name is None:
         raise InvalidArgumentError("default_name is the name of a dataset's variable: it cannot be None")
     plain = convention == "plain"
@@ -296,7 +296,7 @@ def device_of(device: str | None, device_id: Any) -> str | None:
     if device in (None, "cpu"):
         return None
     if not isinstance(device, str) or not device.startswith("cuda"):
-        raise UnsupportedError(f"device must be cpu, cuda or cuda:N, it is {device!r}")
+        raise UnsupportedError(f"device must be cpu, cuda or cuda:N, got {device!r}")
     return device
 
 

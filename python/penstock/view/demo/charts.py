@@ -144,7 +144,7 @@ def timeline(path: Path, report: Mapping[str, Any], title: str, footnote: str) -
     """The activity of each worker over time: the whole read above, a short part of it below."""
     events = [event for event in report["events"] if event["end_ns"] > event["begin_ns"]]
     if not events:
-        raise ValueError("the profile holds no events")
+        raise ValueError("the profile has no events")
     start = min(event["begin_ns"] for event in events)
     stop = max(event["end_ns"] for event in events)
     workers = sorted({event["worker"] for event in events})
