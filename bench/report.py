@@ -268,7 +268,7 @@ def speed_page(document: dict) -> str:
         lines += ["", "## What did not run", ""]
         lines += [f"- {result['title']}: {result['failed']}" for result in failed]
     if missed:
-        lines += ["", "## What was missed, and why", ""]
+        lines += ["", "## Missed targets, and why", ""]
     for scenario, title in missed.items():
         known = json.loads((BENCH / "scenarios" / f"{scenario}.json").read_text())
         lines.append(f"- **{title}**: {known.get('if_missed', 'not explained yet.')}")

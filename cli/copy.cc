@@ -210,7 +210,7 @@ void add_copy(command_line& line) {
   add_options(verb, given);
   verb.footer(
       "Arrays that keep chunks, shards, codecs and format are copied byte for byte; others are decoded and encoded\n"
-      "anew, a few objects at a time.\n\n"
+      "again, a few objects at a time.\n\n"
       "Examples:\n"
       "  penstock copy data.zarr backup.zip\n"
       "  penstock copy data.zarr new.zarr --chunks 64,64 --shards auto --codec zstd\n"

@@ -103,7 +103,7 @@ DOORS = {("python", "cli/run.h")}
 # External headers for which a public header exists; no other file includes them.
 FOREIGN = {("include/penstock/mpi.h", "mpi.h")}
 
-# What drivers make, and functions of the engine copy.
+# Types that drivers make, and that functions of the engine copy.
 STATE = re.compile(r"make_shared<(?:const )?(array_state|group_state)>|new (array_state|group_state)\b")
 MAKES_STATES = {"engine", "driver"}
 

@@ -22,7 +22,7 @@ def counts(of: Counter[str]) -> str:
 
 @dataclass
 class Reads:
-    """What the plugin counted: reads by kind, and what the peer read itself, by reason."""
+    """The counts of the plugin: reads by kind, and reads by the peer itself, by reason."""
 
     by_engine: Counter[str]
     left: Counter[str]

@@ -98,7 +98,7 @@ if [[ " $* " == *" bench "* || " $* " == *" test "* ]] && changed peers tools/re
   finished peers tools/requirements/peers.txt
 fi
 
-# What only the benchmark compares with.
+# Packages for comparisons of the benchmark only.
 if [[ " $* " == *" bench "* ]] && changed bench_peers tools/requirements/bench_peers.txt; then
   grep -v '^#' tools/requirements/bench_peers.txt | while read -r peer; do
     install "$peer" || echo "Left out: $peer (not available for this interpreter)"

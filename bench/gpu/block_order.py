@@ -29,7 +29,7 @@ EACH_KIND = 32  # chunks that are encoded; a wave repeats them
 
 @dataclass(frozen=True)
 class Block:
-    """What the headers of a zstd block show. `literals`: in bytes; all of a raw block, or of one repeated byte.
+    """The facts in the headers of a zstd block. `literals`: in bytes; all of a raw block, or of one repeated byte.
     `symbols`: of the longest stream of Huffman-coded literals."""
 
     raw: bool

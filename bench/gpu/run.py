@@ -307,7 +307,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=STEP_SECONDS, help="most that a step takes")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--kernels", default="", help="fatbins that `switches` compares with the build's kernels")
-    parser.add_argument("--folder", type=Path, help="where arrays are kept; default: build/bench, for --small nowhere")
+    parser.add_argument("--folder", type=Path, help="arrays; default: build/bench, with --small a temporary folder")
     parser.add_argument("--results", type=Path, help="where results go; default: bench/results/gpu")
     parser.add_argument("--row-seconds", type=float, default=ROW_SECONDS, help="most that a row takes")
     parser.add_argument("--worker", type=Path, help=argparse.SUPPRESS)  # for a step's process: its file of results

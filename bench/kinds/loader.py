@@ -169,7 +169,7 @@ class Rows:
 
 
 def threads_over_zarr(path: Path, per_chunk: int, scenario: dict, threads: int) -> Callable[[int], Any]:
-    """What a DataLoader does, without PyTorch: workers read single samples, two batches ahead."""
+    """The work of a DataLoader, without PyTorch: workers read single samples, two batches ahead."""
     rows = Rows(path)
     _ = rows[0]
 

@@ -28,7 +28,7 @@ a = ps.create_array(
 )
 rng = np.random.default_rng(0)
 x = rng.integers(0, 2**32, (10 * 64, *shape[1:]), dtype="u4")
-a.append(x[:64])  # what a context keeps is there now
+a.append(x[:64])  # the memory that a context keeps is allocated now
 peak = lambda: int(re.search(r"VmHWM:\s+(\d+)", open("/proc/self/status").read())[1]) << 10
 before = peak()
 if pieces == 1:

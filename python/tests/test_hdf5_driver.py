@@ -35,7 +35,7 @@ LEFT_TO_H5PY = ("virtual HDF5 datasets", "in other files", "in the file")
 
 
 def opened(path: Path, inner: str = "") -> Any:
-    """What C++ opens at a path of a file."""
+    """The node that C++ opens at a path of a file."""
     store = _core.file_store(os.fsencode(path.parent))
     found = _core.open_hdf5(store, current_context(), os.fsencode(path.name), inner.encode("utf-8", "surrogateescape"))
     return Array(found) if isinstance(found, _core.Array) else found

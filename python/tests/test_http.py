@@ -110,7 +110,7 @@ def test_absent_chunks_and_shards_of_whole_reads_are_the_fill_value(server):
 
 
 def test_shards_with_many_replaced_chunks_are_read_by_their_index(server):
-    """A shard that is longer than its chunks can be is not fetched whole, and a truncated one is named."""
+    """A shard that is longer than the limit of its chunks is not fetched whole, and a truncated one is named."""
     key = "/data/long.zarr/c/1/1"
     whole = server.objects[key]
     server.put(key, whole[: -16 * 16 - 4].ljust(4 << 20, b"x") + whole[-16 * 16 - 4 :])

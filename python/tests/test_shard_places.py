@@ -360,7 +360,7 @@ def test_manifests_of_files_of_both_item_orders(tmp_path: Path, monkeypatch: pyt
     changed = ps.open_shards(pattern, manifest=cache, axis=axis)
     expected = np.concatenate([parts[0], -parts[1], parts[2]], axis)
     np.testing.assert_array_equal(changed[...], expected)
-    assert len(scans) == 3, "a stale cache is written anew"
+    assert len(scans) == 3, "a stale cache is written again"
     np.save(names[1], -parts[1])
     np.testing.assert_array_equal(ps.open_shards(pattern, manifest=cache, axis=axis)[...], expected)
     np.testing.assert_array_equal(ps.open_shards(cache)[...], expected)

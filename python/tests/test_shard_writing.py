@@ -1,4 +1,4 @@
-"""What `save_shards` writes and refuses, and the files that a name can stand for."""
+"""Files that `save_shards` writes, calls that it refuses, and the files that a name can mean."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ NOT_TIFFFILES = {
 
 # Fields in which GDAL's result differs, and why. `*`: all fields.
 CMYK = "GDAL makes RGBA of it"
-LOCAL = "GDAL makes a system of it that is nowhere"
+LOCAL = "GDAL defines a system for it that does not exist"
 IDENTIFIED = "GDAL's own tool does not look for the code of a system of parameters; rasterio's to_epsg() does"
 COMPOUND = "the code is of the horizontal part"
 DIFFERENT = by_path(

@@ -41,7 +41,7 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 ADDED = ("source", "original_shape")
-"""What the engine "netcdf4" says of a variable and "scipy" does not."""
+"""Keys of a variable's encoding that the engine "netcdf4" has and "scipy" does not."""
 
 
 @pytest.mark.parametrize("peer", PEERS)

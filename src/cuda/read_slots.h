@@ -24,7 +24,7 @@ struct read_state {
   std::optional<error> failure;        ///< failure of a wave that has cells of the read
 };
 
-/// What the engine owns for a read, from its begin to its end.
+/// The engine's state for a read, from its begin to its end.
 ///
 /// The public members are read without the engine's lock. `read_slots::of` returns the others: the engine's
 /// `read_slots` are guarded by its mutex, so the thread-safety analysis refuses a use of them without it.

@@ -59,8 +59,8 @@ def copy(
     All of the source's metadata is read and checked against the options before anything is written. Datasets of HDF5
     that are not arrays (of references, without a dataspace) are omitted; a warning names them.
 
-    Arrays that keep their chunks, shards, codecs and format are copied byte for byte. Others are read and written
-    anew, in blocks of whole chunks of the source and whole objects of the destination. `penstock.rechunk` shows its
+    Arrays that keep their chunks, shards, codecs and format are copied byte for byte. Others are decoded and encoded
+    again, in blocks of whole chunks of the source and whole objects of the destination. `penstock.rechunk` shows its
     plan, and refuses to decode a chunk twice.
 
     Parameters

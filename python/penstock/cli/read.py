@@ -190,7 +190,7 @@ def to_pixels(
 
     The last of two or four bands is opacity if `has_alpha`, which adds a band to the picture. Bytes are unchanged.
     Other types are stretched from the 2nd to the 98th percentile of the values that are neither nodata nor wholly
-    transparent (nodata becomes black), all bands alike; opacity is scaled from its type's range.
+    transparent (nodata becomes black), all bands in the same way; opacity is scaled from its type's range.
     """
     values = values.reshape(-1, *values.shape[-2:])
     opacity = values[-1] if has_alpha and len(values) in (2, 4) else None

@@ -33,7 +33,7 @@ def serves(uri: str, storage_options: Mapping[str, Any] | None) -> bool:
 
 
 def to_reopen(target: Any, storage_options: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """The options with which another process can open a remote URI; None if they do not suffice."""
+    """The options with which another process can open a remote URI; None if they are not sufficient."""
     if not isinstance(target, str) or not _core.names_for_others(os.fsencode(target)):
         return None
     return dict(storage_options or {})

@@ -352,7 +352,7 @@ def _leaves_edges_raw(
     """Whether chunks at the array's edge are stored without filters although their masks do not show it.
 
     The layout's flag for this (H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS) cannot be read by h5py. With it, all such chunks
-    have their full size. If they do, one chunk whose stored bytes are not all alike is compared with what h5py reads.
+    have their full size. If they do, one chunk whose stored bytes are not all equal is compared with what h5py reads.
     """
     edge = np.flatnonzero(_is_edge(numbers, grid, chunk, dataset.shape) & (masks == 0))
     full = int(np.prod(chunk, dtype=np.int64)) * item

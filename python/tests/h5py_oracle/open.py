@@ -58,7 +58,7 @@ class H5pyGroup(Hdf5Group):
 
     @property
     def uri(self) -> str:
-        """What opens the group again."""
+        """The arguments that open the group again."""
         return self._uri
 
     @property

@@ -115,7 +115,7 @@ def released() -> memoryview:
 
 
 def hostile() -> list[Any]:
-    """Hostile values, made anew for each round because a call may change them."""
+    """Hostile values, new ones for each round because a call may change them."""
     many: list[Any] = []
     many += [many]
     return [

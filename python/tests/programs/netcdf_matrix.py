@@ -76,7 +76,7 @@ for (name, filters), unlimited in itertools.product(FILTERS.items(), (False, Tru
     made.to_netcdf(path, engine="netcdf4", encoding=encoding, unlimited_dims=grows)
     wanted[path.name] = [loaded(path), loaded(path, decode_cf=False)]
 
-# What xarray writes for a variable that has the name of a dimension and does not index it; enumerations; groups.
+# xarray's name of a variable that has the name of a dimension and does not index it; enumerations; groups.
 path = folder / "names.nc"
 xr.Dataset({"x": (("t", "x"), [[False, True], [True, False]]), "y": ("x", [1, 2])}).to_netcdf(path, engine="netcdf4")
 wanted[path.name] = [loaded(path)]

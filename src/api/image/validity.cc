@@ -26,7 +26,7 @@ result<array> other_image(const array& of, const tiff_options& options, bool mas
   return open_tiff(of, changed);
 }
 
-// Sets the mask. Bands without a mask of their own, next to others that have one, get one that is all valid.
+// Sets the mask. If only some bands have a mask, all pixels of the others are valid.
 result<> add_mask(const array& image, const tiff_options& options, const tiff_companions& known,
                   const std::vector<band_meaning>& bands, pixel_validity& to) {
   if (known.masked_bands.empty()) {

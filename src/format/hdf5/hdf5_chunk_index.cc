@@ -246,7 +246,7 @@ class btree_2_index final : public hdf5_chunk_index {
   hdf5_record_tree tree_;
 };
 
-/// What both kinds of arrays have in common: elements that follow each other in a block.
+/// The common part of both kinds of arrays: elements that follow each other in a block.
 class array_index : public hdf5_chunk_index {
  protected:
   array_index(const hdf5_file& file, hdf5_chunk_grid grid, const hdf5_array_element& element)

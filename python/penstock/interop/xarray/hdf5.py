@@ -131,8 +131,8 @@ class Hdf5Store(ZarrGroup):
 
 
 def _encoding(storage: dict[str, Any], dimensions: tuple[str, ...], array: Array) -> dict[str, Any]:
-    """How a variable is stored, by the names of netCDF4-python: `to_netcdf` stores a copy alike, `to_zarr` ignores
-    them."""
+    """How a variable is stored, by the names of netCDF4-python: `to_netcdf` stores copies in the same way,
+    `to_zarr` ignores them."""
     filters = dict(storage.get("filters") or ())
     chunks = storage.get("chunks")
     # The axes of an array type are dimensions.
