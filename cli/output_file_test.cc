@@ -97,7 +97,7 @@ TEST_F(OutputFile, ReplacesTheTargetOfALinkAndKeepsTheLink) {
   EXPECT_EQ(contents(path("real.bin")), "new");
 }
 
-TEST_F(OutputFile, TakesTheLongestNamesAndTheUsersMask) {
+TEST_F(OutputFile, AcceptsTheLongestNamesAndUsesTheUsersMask) {
   const std::string name(255, 'x');
   auto file = output_file::create(path(name.c_str()), 1, false);
   ASSERT_TRUE(file.ok()) << file.error().to_string();

@@ -237,7 +237,7 @@ def test_variables_that_are_shorter_than_their_unlimited_dimension(tmp_path: Pat
             np.testing.assert_array_equal(found[name].values, wanted[name].values)
 
 
-def test_a_missing_value_that_the_type_cannot_hold_stays_as_it_is(tmp_path: Path) -> None:
+def test_a_missing_value_that_the_type_cannot_hold_is_kept(tmp_path: Path) -> None:
     """Packed variables may have that of their unpacked values: 1e20 with int16."""
     values = np.arange(4, dtype="i2")
     ps.create_array(tmp_path / "a.zarr", "v", data=values, dimension_names=["x"]).attrs["_FillValue"] = 1e20

@@ -134,7 +134,7 @@ def test_every_read_queries_a_store_without_versions(kind):
     np.testing.assert_array_equal(array[...], AFTER)
 
 
-def test_a_promise_lets_indexes_without_versions_be_cached():
+def test_cache_index_caches_indexes_without_versions():
     store = Plain(write(BEFORE, (16, 16), sharded((4, 4))))
     asked = []
     for cache_index in (False, True):

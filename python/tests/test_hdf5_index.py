@@ -292,7 +292,7 @@ NAMES = {
 
 @pytest.mark.parametrize("libver", ["earliest", "latest"])
 @pytest.mark.parametrize("name", list(NAMES))
-def test_shards_whose_values_mean_something_else_are_refused(tmp_path, libver, name):
+def test_shards_with_other_meanings_are_refused(tmp_path, libver, name):
     """As in ERA5, each file is packed by itself: the scale of one file is not that of the next."""
     wanted = shards(tmp_path, [5, 4, 7], libver=libver)
     pattern, (one, other) = tmp_path / "shard_*.h5", NAMES[name]

@@ -229,7 +229,7 @@ def test_names_that_are_not_utf8(files):
     assert np.array_equal(pickle.loads(pickle.dumps(again))[...], data)
 
 
-def test_manifests_name_what_is_wrong(files):
+def test_manifests_name_the_wrong_member(files):
     folder, data, refs = files
     path = folder / "x.manifest"
     ps.save_manifest(ps.open(save(folder, refs), "x"), path)

@@ -377,7 +377,7 @@ def test_writes_to_a_uri_and_takes_a_format(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["json", "parq"])
-def test_what_references_cannot_represent_is_refused(tmp_path: Path, suffix: str) -> None:
+def test_arrays_that_references_cannot_represent_are_refused(tmp_path: Path, suffix: str) -> None:
     for i, rows in enumerate((3, 4)):
         _file(tmp_path / f"{i}.h5", 4 * i, rows)
     group = ps.open_virtual(str(tmp_path / "*.h5"), concat="time", variables=["time", "a"])

@@ -273,7 +273,7 @@ def test_custom_heights_equal_gdals(entries: dict, name: str | None) -> None:
     assert units[0] == pytest.approx(units[1], rel=1e-12)
 
 
-def test_names_and_units_alone_make_no_heights() -> None:
+def test_names_and_units_do_not_define_heights() -> None:
     for entries, name in (({4099: 9001}, None), ({}, "navd88"), ({4098: 6326}, "a geodetic datum")):
         crs = ps.open(file_of(keys({1024: 1, 3072: 26914} | entries, minor=1, height=name))).crs
         assert crs == pyproj.CRS.from_epsg(26914)

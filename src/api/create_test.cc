@@ -70,7 +70,7 @@ class NewArray : public testing::Test {
   create_options how_;
 };
 
-TEST_F(NewArray, HasTheFormatOfItsNamesEnding) {
+TEST_F(NewArray, HasTheFormatOfItsSuffix) {
   const auto format = [&](std::string_view path) { return driver_for_new(*how_.context, "", path).value()->name(); };
   for (const char* tiff : {"a.tif", "a.TIFF", "b/a.gtif", "a.b.btf", "a.tf8", "a.cog", "a.gtiff"})
     EXPECT_EQ(format(tiff), "tiff") << tiff;
@@ -109,7 +109,7 @@ TEST_F(NewArray, RefusesANameOfAnotherFormat) {
   EXPECT_TRUE(fs::is_empty(folder_.path()));
 }
 
-TEST_F(NewArray, IsAFileOfItsNameInAnyPlace) {
+TEST_F(NewArray, IsAFileOfItsNameInAnyStore) {
   fs::create_directory(name("there"));
   how_.path = "first.tif";
   ASSERT_TRUE(write(name("in.zip")).ok());

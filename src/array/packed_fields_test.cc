@@ -41,7 +41,7 @@ TEST(PackedFields, StructuresWithinStructuresArePacked) {
   EXPECT_EQ(packed(type, 2), (std::vector<int>{1, 3, 4, 6, 8, 9}));
 }
 
-TEST(PackedFields, OtherTypesStayAsTheyAre) {
+TEST(PackedFields, OtherTypesAreNotChanged) {
   const dtype type = dtype::structured({{"a", number(8), 0, {}}, {"b", number(16), 1, {}}}).value();
   EXPECT_FALSE(has_gaps(type));
   EXPECT_TRUE(without_gaps(type).value() == type);

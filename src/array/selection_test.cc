@@ -243,7 +243,7 @@ basic_selection parsed(std::string_view text) {
   return value.ok() ? std::move(*value) : basic_selection();
 }
 
-TEST(SelectionText, ReadsWhatPythonWrites) {
+TEST(SelectionText, ReadsTheSelectionsOfPython) {
   EXPECT_EQ(parsed("0:10, ::2, ..., 3, None").items,
             (std::vector<basic_item>{slice{0, 10, {}}, slice{{}, {}, 2}, ellipsis, std::int64_t{3}, newaxis}));
   EXPECT_EQ(parsed("[ 1 : -2 : +3 ,]").items, (std::vector<basic_item>{slice{1, -2, 3}}));

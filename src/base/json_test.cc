@@ -118,7 +118,7 @@ TEST(Json, ReadsEscapesAndUtf8) {
   EXPECT_EQ(*parsed("\"é\"").as_string(), "é");
 }
 
-TEST(Json, WritesWhatItReads) {
+TEST(Json, WritesTheDocumentsThatItReads) {
   const std::string text = R"({"a":[1,-2,3.5,1e+300,true,false,null],"b":{},"c":[],"d":"q\"\\\n\t\u0001é"})";
   EXPECT_EQ(parsed(text).dump(), text);
   EXPECT_EQ(parsed(parsed(text).dump(2)), parsed(text));

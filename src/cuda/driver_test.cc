@@ -22,7 +22,7 @@ TEST_F(DriverFile, IsTheSystemsUnlessTheEnvironmentNamesOne) {
   EXPECT_EQ(driver_file(), "/somewhere/libfake.so");
 }
 
-TEST_F(DriverFile, ThatIsAbsentIsOneClearError) {
+TEST_F(DriverFile, IsOneClearErrorIfAbsent) {
   setenv("PENSTOCK_CUDA_DRIVER", "/nowhere/libcuda.so.1", 1);
   const auto loaded = load_driver();
   ASSERT_FALSE(loaded.ok());
@@ -31,7 +31,7 @@ TEST_F(DriverFile, ThatIsAbsentIsOneClearError) {
       << loaded.error().message();
 }
 
-TEST_F(DriverFile, ThatIsNotADriverIsRefused) {
+TEST_F(DriverFile, IsRefusedIfNotADriver) {
   setenv("PENSTOCK_CUDA_DRIVER", "libm.so.6", 1);
   const auto loaded = load_driver();
   ASSERT_FALSE(loaded.ok());

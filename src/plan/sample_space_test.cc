@@ -72,7 +72,7 @@ TEST(SampleSpace, SamplesOfAGridAreEquallySpaced) {
   EXPECT_EQ(of->blocks(), 2u);
 }
 
-TEST(SampleSpace, PaddingLetsSamplesReachBeyondTheEnds) {
+TEST(SampleSpace, PaddingAllowsSamplesBeyondTheEnds) {
   const auto of = sample_space::grid({axis_of(4, 3, 3, 2, 1, 1)});
   ASSERT_TRUE(of.ok());
   EXPECT_EQ(of->samples(), 2u);

@@ -235,7 +235,7 @@ TEST_F(DiskSegments, StayBelowTheLimitAndKeepUsedData) {
   EXPECT_FALSE(append(*cache, 1, cache->longest() + 1));
 }
 
-TEST_F(DiskSegments, ReportNoOwnRecordsAfterTheirSegmentIsTakenAgain) {
+TEST_F(DiskSegments, ReportNoOwnRecordsAfterTheirSegmentIsReused) {
   const auto cache = open();
   ASSERT_TRUE(append(*cache, 1, 300'000));
   append(*cache, 2, 880'000);  // does not fit: the segment is closed, and taken again
@@ -244,7 +244,7 @@ TEST_F(DiskSegments, ReportNoOwnRecordsAfterTheirSegmentIsTakenAgain) {
   EXPECT_EQ(files().size(), 2U);
 }
 
-TEST_F(DiskSegments, ReportWhatOthersAppendToASegmentThatWasClosed) {
+TEST_F(DiskSegments, ReportRecordsThatOthersAppendToAClosedSegment) {
   const auto first = open();
   ASSERT_TRUE(append(*first, 1, 300'000));
   std::this_thread::sleep_for(std::chrono::milliseconds(30));  // the clock of files is slow

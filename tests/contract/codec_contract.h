@@ -44,7 +44,7 @@ class CodecContract : public testing::TestWithParam<codec_case> {
   worker_scratch scratch_;
 };
 
-TEST_P(CodecContract, DecodesWhatItEncodes) {
+TEST_P(CodecContract, RestoresEncodedContent) {
   for (const std::size_t size : kSizes) {
     const codec_chain codec = chain(size);
     for (const bytes& content : contents(size)) {

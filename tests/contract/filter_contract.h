@@ -142,7 +142,7 @@ class FilterContract : public testing::TestWithParam<filter_row> {
   worker_scratch scratch_;
 };
 
-TEST_P(FilterContract, DecodesWhatItEncodesAsItPromises) {
+TEST_P(FilterContract, RestoresEncodedContentAsGuaranteed) {
   for (const std::uint64_t length : kLengths) {
     const codec_chain codec = chain(length);
     for (const bytes& content : contents(codec)) {
@@ -275,7 +275,7 @@ TEST_P(ReadOnlyCodecContract, RefusesOrSurvivesHostileBytes) {
   }
 }
 
-TEST_P(ReadOnlyCodecContract, IsWrittenAsItSays) {
+TEST_P(ReadOnlyCodecContract, EncodesOrRefusesAsStated) {
   const auto codec = make_codec(GetParam());
   ASSERT_TRUE(codec.ok());
   for (const std::size_t size : {1, 2, 255, 1531}) {

@@ -211,7 +211,7 @@ TEST_F(S3Store, AWriteWhoseResponseWasLostIsRecognised) {
   EXPECT_EQ(second.error().code(), errc::version_changed);
 }
 
-TEST_F(S3Store, AWriteOfAnotherWriterIsNotTakenForItsOwn) {
+TEST_F(S3Store, AWriteOfAnotherWriterIsDistinguishedFromItsOwn) {
   server_.set("/bucket/k", "theirs");
   server_.on_request([](const request& asked, reply& out) {
     if (asked.number == 1) out.no_answer = true;

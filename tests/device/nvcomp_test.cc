@@ -164,7 +164,7 @@ TEST_F(Nvcomp, HeadersAreReadWithoutTheEnginesLock) {
 
 // Streams that the device's decompression engine accepts are passed to it in a separate call: formats that the device
 // and the library both support, and streams that are short enough.
-TEST_F(Nvcomp, TheDecompressionEngineDecodesWhatItSupports) {
+TEST_F(Nvcomp, TheDecompressionEngineDecodesItsFormats) {
   constexpr int kAll = cuda::kDecompressDeflate | cuda::kDecompressSnappy | cuda::kDecompressLz4;
   const std::string lz4 = chain(R"({"name":"numcodecs.lz4","configuration":{"acceleration":1}})");
   const std::string zlib = chain(R"({"name":"numcodecs.zlib","configuration":{"level":6}})");
@@ -460,7 +460,7 @@ TEST_F(Nvcomp, ItsVersionDeterminesWhetherItIsUsed) {
   EXPECT_EQ(opened_as("7000"), "nvCOMP 7.0.0 is newer than this release supports: it supports versions 5 and 6");
 }
 
-TEST_F(Nvcomp, ThatIsAbsentIsOneClearError) {
+TEST_F(Nvcomp, IsOneClearErrorIfAbsent) {
   setenv("PENSTOCK_NVCOMP", "/nowhere/libnvcomp.so.6", 1);
   auto absent = device::nvcomp::open();
   ASSERT_FALSE(absent.ok());

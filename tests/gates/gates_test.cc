@@ -197,7 +197,7 @@ TEST(Gates, OpeningAZarrNodeReadsItsDocumentsAndNothingElse) {
   EXPECT_EQ(cost_of_opening(folder.path() / "x.zarr/v2"), v2);
 }
 
-TEST(Gates, AWindowOfKeptChunksAsksForTheirFileOnceAndAllocatesNothing) {
+TEST(Gates, AWindowOfCachedChunksQueriesTheirFileOnceAndAllocatesNothing) {
   const temporary_folder folder;
   std::ofstream(folder.path() / "x.tif") << small_tiff(4, 32773, {"\003abcd", "\003efgh"});
   std::this_thread::sleep_for(std::chrono::milliseconds(50));  // so that the file's times are old enough to trust

@@ -263,7 +263,7 @@ def test_a_program_exits_with_reads_in_progress(tmp_path: Path, how: str) -> Non
 
 @pytest.mark.parametrize("codecs", [["zstd"], ["numcodecs.lz4"], ["zstd", "crc32c"]], ids=str)
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_the_device_encodes_is_read_by_the_host(tmp_path: Path, kind: str, codecs: Any) -> None:
+def test_the_host_reads_chunks_that_the_device_encodes(tmp_path: Path, kind: str, codecs: Any) -> None:
     """Shards, chunks of one block and of several, edges that the host encodes."""
     expected = values(kind, "<f4")
     options: dict[str, Any] = {"shape": expected.shape, "dtype": "f4"}

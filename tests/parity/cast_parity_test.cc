@@ -114,7 +114,7 @@ TEST_P(CastParity, WritesConvertEveryValue) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, CastParity, testing::Range<std::uint64_t>(0, 6));
 
-TEST(Cast, WhatCannotBeIsRefusedBeforeAnythingIsRead) {
+TEST(Cast, InvalidCastsAreRefusedBeforeAnythingIsRead) {
   model_options options;
   options.shape = {10};
   options.chunks = {3};

@@ -49,7 +49,7 @@ std::vector<std::byte> read_bytes(const array& from, const selection& which, con
 
 class ReadParity : public testing::TestWithParam<std::uint64_t> {};
 
-TEST_P(ReadParity, EveryEngineReadsWhatTheModelHolds) {
+TEST_P(ReadParity, EveryEngineReadsTheModelsValues) {
   std::mt19937_64 random(GetParam());
   const auto inline_context = context_with(1);
   const auto pool_context = context_with(3);

@@ -82,7 +82,7 @@ std::vector<std::byte> read_all(const std::shared_ptr<store>& from, std::uint64_
 
 class WriteParity : public testing::TestWithParam<std::uint64_t> {};
 
-TEST_P(WriteParity, WhatEveryEngineWritesIsWhatTheModelHolds) {
+TEST_P(WriteParity, EveryEngineWritesTheModelsValues) {
   std::mt19937_64 random(GetParam());
   const auto inline_context = context_with(1);
   const auto pool_context = context_with(3);

@@ -155,7 +155,7 @@ TEST_F(Georeference, OtherArraysHaveNone) {
   EXPECT_FALSE(validity_of(*other, found)->is_partial());
 }
 
-TEST_F(Georeference, NodataAlphaOrAMaskDecideWhatIsMissing) {
+TEST_F(Georeference, NodataAlphaOrAMaskDefineMissingPixels) {
   write(2, placed());
   array image = opened();
   const auto by_nodata = validity_of(image, georeference_of(image));

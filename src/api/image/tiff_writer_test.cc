@@ -187,7 +187,7 @@ tiff_create_options with_meaning() {
   return out;
 }
 
-TEST(TiffWriter, MeaningThatIsWrittenReadsBack) {
+TEST(TiffWriter, WrittenMeaningIsReadBack) {
   const auto to = std::make_shared<memory_store>();
   const tiff_create_options options = with_meaning();
   auto writer = tiff_writer::create(to, options);

@@ -259,7 +259,7 @@ TEST(Window, ItemsOfVariableLengthAreReadByTheirPositions) {
   EXPECT_EQ(refusal(*created, options), errc::unsupported);
 }
 
-TEST(Window, HugeWindowsAreRefusedBeforeMemoryIsTaken) {
+TEST(Window, HugeWindowsAreRefusedBeforeMemoryIsAllocated) {
   window_options options;
   options.fill_value = {std::byte{9}, std::byte{0}};
   options.bounds = ground_bounds{-1e300, 0, 1e300, 500};

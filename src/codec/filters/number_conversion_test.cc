@@ -70,7 +70,7 @@ TEST(Conversion, IsBitForBitThatOfTheHostsCodecs) {
   }
 }
 
-TEST(Conversion, GoesUpTheKindsAndNeverDown) {
+TEST(Conversion, ConvertsToTheSameOrHigherKindsOnly) {
   const auto outcome = [](const char* from, const char* to) {
     auto how = conversion_of(dtype::from_name(from).value(), dtype::from_name(to).value());
     return how.ok() ? errc{} : how.error().code();

@@ -73,7 +73,7 @@ TEST(Hdf5Pages, FetchesAheadAsLongAsMostOfItIsUsed) {
   EXPECT_EQ(fetch(), (std::vector<byte_range>{{48 * kPage, 2 * kPage, false}, {63 * kPage, kPage, false}}));
 }
 
-TEST(Hdf5Pages, FetchesBeforeARangeWhatIsLeftOfTheAllowance) {
+TEST(Hdf5Pages, FetchesTheRestOfTheAllowanceBeforeARange) {
   constexpr std::uint64_t kPage = 64;
   const hdf5_ahead ahead{.most_after = 2 * kPage, .most_before = 2 * kPage, .allowance = 2 * kPage};
   hdf5_pages pages(100 * kPage, kPage);

@@ -77,7 +77,7 @@ TEST(Hdf5Type, RefusesEndlessNestingAndWrongArraySizes) {
   EXPECT_TRUE(parse(of({0x3A, 0, 0, 0, 8, 0, 0, 0, 1, 2, 0, 0, 0}) + integer(4)).ok());
 }
 
-TEST(Hdf5Type, EveryMessageThatIsCutOffIsRefused) {
+TEST(Hdf5Type, EveryTruncatedMessageIsRefused) {
   const bytes whole = of({0x36, 2, 0, 0, 12, 0, 0, 0, 'a', 0, 0}) + integer(4) + of({'b', 'c', 0, 8}) + integer(2);
   for (std::size_t length = 0; length < whole.size(); ++length) {
     const auto cut = parse(bytes(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length)));

@@ -92,7 +92,7 @@ TEST(JoinedLayout, JoinsJoinedLayouts) {
   EXPECT_EQ(keys_of(**made), (std::vector<std::string>{"p/a0", "p/b0", "p/c0", "p/c1"}));
 }
 
-TEST(JoinedLayout, RefusesWhatOneGridCannotHold) {
+TEST(JoinedLayout, RefusesPartsThatOneGridCannotHold) {
   const auto chunks = joined_layout::make({part({4, 4}, {2, 2}, "a"), part({4, 4}, {2, 3}, "b")}, 0);
   ASSERT_FALSE(chunks.ok());
   EXPECT_EQ(chunks.error().code(), errc::unsupported);

@@ -76,7 +76,7 @@ TEST(NpyHeader, HasSpaceForAGrowingAxis) {
   EXPECT_EQ(length(same, storage_order::fortran, {1, 1234567890123456789}), 128U);
 }
 
-TEST(PythonDescr, IsWhatNumpyWrites) {
+TEST(PythonDescr, EqualsTheTextOfNumpy) {
   EXPECT_EQ(*python_descr("<f4"), "'<f4'");
   EXPECT_EQ(*python_descr(R"([["a", "<i4"], ["", "|V4"], ["b", "<f8", [2, 3]], ["c", "<f8", [2]]])"),
             "[('a', '<i4'), ('', '|V4'), ('b', '<f8', (2, 3)), ('c', '<f8', (2,))]");
@@ -122,7 +122,7 @@ TEST(NpyHeader, OfManyMembersIsRefusedBeforeTheyAreCompared) {
   EXPECT_NE(header.error().to_string().find("too many members"), std::string::npos) << header.error().to_string();
 }
 
-TEST(NpyHeader, ThatIsCutOffIsRefusedAtEveryByte) {
+TEST(NpyHeader, IsRefusedIfTruncatedAtAnyByte) {
   const std::string whole = write_npy_header("'<f4'", storage_order::c, {3, 4});
   for (std::size_t i = 0; i < whole.size(); ++i)
     EXPECT_EQ(parse_npy_header(bytes_of(whole.substr(0, i))).error().code(), errc::corrupt_data) << i;

@@ -61,7 +61,7 @@ void expect_references(const parquet_file& file) {
   EXPECT_EQ(raws, raw.texts.size());
 }
 
-TEST(ParquetFile, ReadsWhatPyarrowAndFastparquetWrite) {
+TEST(ParquetFile, ReadsFilesOfPyarrowAndFastparquet) {
   std::size_t files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(data())) {
     const std::string name = entry.path().filename().string();
@@ -85,7 +85,7 @@ TEST(ParquetFile, ReadsAColumnOfNulls) {
   EXPECT_EQ(columns.at("offset").numbers, (std::vector<std::int64_t>{1, 2, 3, 4, 5}));
 }
 
-TEST(ParquetFile, NamesWhatItDoesNotRead) {
+TEST(ParquetFile, NamesUnsupportedFeatures) {
   const auto message = [](const char* name) {
     const std::string text = read_whole(data() / name);
     const auto file = parquet_file::open(bytes_of(text));

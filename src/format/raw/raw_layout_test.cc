@@ -90,12 +90,12 @@ TEST(RawLayout, HasFinerCellsOfTheSameFilesWhereItsOwnAreLong) {
   EXPECT_EQ(make({3'000'000, 2}, 0, parts, storage_order::c, 8192)->finer(), nullptr) << "they are short already";
 }
 
-TEST(RawLayout, OfNothingHasNoCell) {
+TEST(RawLayout, OfNoElementsHasNoCell) {
   const auto layout = make({0, 3}, 0, {{"empty", 0, 0, {}}}, storage_order::c, 0);
   EXPECT_EQ(layout->grid().cells(), 0U);
 }
 
-TEST(RawLayout, RefusesWhatCannotBeCounted) {
+TEST(RawLayout, RefusesSizesThatOverflow) {
   const std::uint64_t big = std::uint64_t{1} << 62;
   const dtype byte = *dtype::from_name("uint8");
   const auto make_one = [&](const extents& shape, std::uint64_t offset) {

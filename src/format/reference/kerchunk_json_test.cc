@@ -167,7 +167,7 @@ TEST(KerchunkFolder, NeedsMetadataAndARecordSize) {
     EXPECT_FALSE(kerchunk_folder::parse(bad).ok()) << bad;
 }
 
-TEST(LocationRule, LetsLocalDocumentsNameAnything) {
+TEST(LocationRule, AllowsLocalDocumentsToNameAnything) {
   for (const char* const document : {"", "/data/refs.json", "file:///data/refs.json", "zip:///data/x.zip"}) {
     for (const char* const name : {"/etc/x", "file:///x", "https://host/x", "memory://x", "unknown://x"})
       EXPECT_TRUE((location_rule{document, {}}.check(name, name).ok())) << document << " " << name;

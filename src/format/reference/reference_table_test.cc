@@ -147,7 +147,7 @@ void expect_same(const reference_table& of, const plain_table& plain, std::uint6
   }
 }
 
-TEST(ReferenceTable, EqualsAPlainTableWhateverTheRuns) {
+TEST(ReferenceTable, EqualsAPlainTableForAnyRuns) {
   std::mt19937_64 random(20);
   for (int repeat = 0; repeat < 60; ++repeat) {
     std::uint64_t cells = 0;
@@ -256,7 +256,7 @@ TEST(ReferenceTable, RefusesDamagedRecords) {
   EXPECT_FALSE(reference_table::parse(longer).ok());
 }
 
-TEST(ReferenceTable, SavesWhatItReadAsNarrowAsItCan) {
+TEST(ReferenceTable, SavesTablesInTheSmallestWidths) {
   std::mt19937_64 random(7);
   for (int repeat = 0; repeat < 50; ++repeat) {
     saved_table wide;
@@ -288,7 +288,7 @@ TEST(ReferenceTable, SavesWhatItReadAsNarrowAsItCan) {
   }
 }
 
-TEST(ReferenceTable, RefusesWhatContradictsItself) {
+TEST(ReferenceTable, RefusesContradictoryTables) {
   saved_table bad = sparse();
   bad.entries = 4;
   EXPECT_NE(refusal(bad).find("corrupt_data: reference table: 4 entries of 9 bytes, there are 27"), std::string::npos)

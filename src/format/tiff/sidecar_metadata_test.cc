@@ -19,7 +19,7 @@ TEST(NumberText, IsAWholeNumber) {
     EXPECT_EQ(number_of_text(each), std::nullopt) << each;
 }
 
-TEST(SidecarMetadata, HasWhatGdalWrites) {
+TEST(SidecarMetadata, ReadsTheDocumentsOfGdal) {
   const sidecar_metadata found = parse_sidecar_metadata(R"(<PAMDataset>
     <SRS dataAxisToSRSAxisMapping="1,2"> EPSG:32633 </SRS>
     <GeoTransform> 100, 10, 0, 200, 0, -10</GeoTransform>
@@ -43,7 +43,7 @@ TEST(SidecarMetadata, HasWhatGdalWrites) {
   EXPECT_EQ(found.bands.at(1).unit, "m");
 }
 
-TEST(SidecarMetadata, OtherDocumentsHaveNothing) {
+TEST(SidecarMetadata, OtherDocumentsAreEmpty) {
   EXPECT_TRUE(parse_sidecar_metadata("<Other><SRS>x</SRS></Other>").crs.empty());
   EXPECT_TRUE(parse_sidecar_metadata("<PAMDataset><SRS>x</SRS>").crs.empty());
   EXPECT_TRUE(parse_sidecar_metadata("<PAMDataset><SRS>\xff</SRS></PAMDataset>").crs.empty());

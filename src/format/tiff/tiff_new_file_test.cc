@@ -58,7 +58,7 @@ std::vector<std::uint64_t> numbers(const parsed& from, tiff_id tag) {
   return out;
 }
 
-TEST(TiffNewFile, TilesOfTheSmallestOverviewComeFirstEachBetweenItsLengthAndItsLastBytes) {
+TEST(TiffNewFile, TilesOfTheSmallestOverviewAreFirstEachBetweenItsLengthAndItsLastBytes) {
   const tiff_new_directory all[] = {directory(64, {100, 0, 5, 7}, false), directory(32, {30, 31}, true),
                                     directory(16, {9}, true)};
   for (const bool big : {false, true}) {
@@ -79,7 +79,7 @@ TEST(TiffNewFile, TilesOfTheSmallestOverviewComeFirstEachBetweenItsLengthAndItsL
   }
 }
 
-TEST(TiffNewFile, TheStructureSaysItsOwnLengthAndIsFollowedByTheFirstDirectory) {
+TEST(TiffNewFile, TheStructureHasItsLengthAndIsFollowedByTheFirstDirectory) {
   const tiff_new_directory all[] = {directory(16, {9}, false)};
   for (const bool big : {false, true}) {
     for (const bool planar : {false, true}) {

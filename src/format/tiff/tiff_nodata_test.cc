@@ -35,7 +35,7 @@ TEST(TiffNodata, IntegersMayBeWrittenAsReals) {
   EXPECT_EQ(item_of<std::int16_t>("12 ", "int16"), 12);
 }
 
-TEST(TiffNodata, WhatTheTypeHasNotIsZero) {
+TEST(TiffNodata, ValuesThatTheTypeLacksAreZero) {
   EXPECT_EQ(item_of<std::uint8_t>("-1", "uint8"), 0);
   EXPECT_EQ(item_of<std::uint8_t>("256", "uint8"), 0);
   EXPECT_FALSE(fill_of_nodata("256", *dtype::from_name("uint8")).is_nodata);

@@ -42,13 +42,13 @@ TEST(TiffOverview, TheLargestNumbersDoNotWrap) {
   EXPECT_EQ(halve(std::vector<std::int64_t>{kLeast, kLeast, kLeast, kLeast}, 2, dtype_kind::signed_integer)[0], kLeast);
 }
 
-TEST(TiffOverview, OddEdgesAreMeansOfWhatIsThere) {
+TEST(TiffOverview, OddEdgesAreMeansOfExistingPixels) {
   using floats = std::vector<float>;
   EXPECT_EQ(halve(floats{1, 2, 5, 3, 4, 7, 10, 20, 40}, 3, dtype_kind::floating), (floats{2.5F, 6, 15, 40}));
   EXPECT_EQ(halve(floats{1, 2, 5, 3, 4, 7, 10, 20, 40}, 3, dtype_kind::floating, false), (floats{1, 5, 10, 40}));
 }
 
-TEST(TiffOverview, WhatIsNothingStaysOut) {
+TEST(TiffOverview, NodataIsExcluded) {
   using floats = std::vector<float>;
   const float nan = std::nanf(""), nodata = -9;
   EXPECT_EQ(halve(floats{nan, 2, nan, 4}, 2, dtype_kind::floating)[0], 3);
@@ -58,7 +58,7 @@ TEST(TiffOverview, WhatIsNothingStaysOut) {
   EXPECT_EQ(halve(floats{-10, -8, -10, -8}, 2, dtype_kind::floating, true, &nodata)[0], -10);
 }
 
-TEST(TiffOverview, WhatAMaskHidesStaysOut) {
+TEST(TiffOverview, MaskedPixelsAreExcluded) {
   const std::vector<std::int16_t> from{1, 9, 4, 8, 3, 5, 6, 7, 20, 30, 40, 50};  // 4 columns
   const std::vector<std::uint8_t> mask{255, 0, 0, 0, 1, 1, 0, 0, 0, 255, 255, 255};
   std::vector<std::int16_t> out(4);

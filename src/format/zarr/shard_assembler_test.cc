@@ -102,7 +102,7 @@ TEST(ShardAssembler, KeepsSharedBytesShared) {
             text("AABBzz") + index_bytes({{0, 2}, {1, 3}, {0, 4}, {4, 2}}));
 }
 
-TEST(ShardAssembler, IsEmptyWhenItsLastChunkGoes) {
+TEST(ShardAssembler, IsEmptyWhenItsLastChunkIsErased) {
   const auto layout = make("4", shard("2", kBytes));
   const bytes old = text("AA") + index_bytes({{0, 2}, {kNoChunk, kNoChunk}});
   std::size_t parts = 7;
@@ -111,7 +111,7 @@ TEST(ShardAssembler, IsEmptyWhenItsLastChunkGoes) {
   EXPECT_TRUE(assemble(*layout, nullptr, changes().drop(0).drop(1), &parts).empty());
 }
 
-TEST(ShardAssembler, KeepsAnInnerShardThatIsNotTouchedAsItIs) {
+TEST(ShardAssembler, KeepsAnUntouchedInnerShardUnchanged) {
   const auto layout = make("8", shard("4", shard("2", kBytes)));
   // The first inner shard is damaged, which does not matter here; the second one gets a chunk.
   const bytes first = text("not a shard, but kept unchanged");
@@ -143,14 +143,14 @@ TEST(ShardAssembler, WritesTheChecksumsBehindAShard) {
   EXPECT_NE(done.error().to_string().find("taking the shard 'c/0' apart"), std::string::npos);
 }
 
-TEST(ShardAssembler, CountsDimensionsAsATransposeBeforeTheShardSays) {
+TEST(ShardAssembler, CountsDimensionsInTheOrderOfATransposeBeforeTheShard) {
   const auto layout = make("4,6", R"({"name":"transpose","configuration":{"order":[1,0]}},)" + shard("3,2", kBytes));
   // Cells (0, 0) (0, 1) (1, 0) (1, 1); the shard counts the second dimension first.
   EXPECT_EQ(assemble(*layout, nullptr, changes().set(0, "a").set(1, "b").set(2, "c").set(3, "d")),
             text("acbd") + index_bytes({{0, 1}, {1, 1}, {2, 1}, {3, 1}}));
 }
 
-TEST(ShardAssembler, AChunkOfItsOwnIsWrittenAsItIs) {
+TEST(ShardAssembler, AChunkWithoutAShardIsWrittenUnchanged) {
   const auto layout = make("4", kBytes);
   EXPECT_EQ(assemble(*layout, nullptr, changes().set(0, "abcd")), text("abcd"));
   EXPECT_TRUE(assemble(*layout, nullptr, changes().drop(0)).empty());

@@ -130,7 +130,7 @@ TEST(ShardIndex, RefusesIndexCodecsOfNoFixedSize) {
   }
 }
 
-TEST(ShardIndex, RefusesAnIndexThatIsTooLongToBeReal) {
+TEST(ShardIndex, RefusesAnIndexOfImplausibleLength) {
   result<shard_index_codec> out = shard_index_codec::make(shard_with(kLittle), {}, {std::uint64_t{1} << 27});
   ASSERT_FALSE(out.ok());
   EXPECT_EQ(out.error().code(), errc::unsupported);

@@ -126,7 +126,7 @@ TEST(FillValue, RoundsHalvesOnceToNearestEven) {
   EXPECT_EQ(half_from_double(-std::numeric_limits<double>::infinity()), 0xfc00);
 }
 
-TEST(FillValue, EveryHalfComesBackFromItsDouble) {
+TEST(FillValue, EveryHalfIsRestoredFromItsDouble) {
   for (unsigned bits = 0; bits < 0x7c00; ++bits) {
     const int exponent = static_cast<int>(bits >> 10);
     const double fraction = bits & 0x3ff;

@@ -34,7 +34,7 @@ TEST(ZarrGrid, ReadsRunsOfLengths) {
   EXPECT_EQ(write_zarr_grid(*grid).find("configuration")->find("chunk_shapes")->dump(), "[[[3,2],4],5]");
 }
 
-TEST(ZarrGrid, TakesEqualLengthsAsOneAndChunksBehindTheEnd) {
+TEST(ZarrGrid, AcceptsEqualLengthsAsOneAndChunksBeyondTheEnd) {
   result<zarr_grid> grid = parsed("[[[4, 1000000000000]], [2, 3, 50]]", {10, 4});
   ASSERT_TRUE(grid.ok()) << grid.error().to_string();
   EXPECT_TRUE(grid->lengths[0].empty());
@@ -63,7 +63,7 @@ TEST(ZarrGrid, GetsOneMoreLengthWhereTheArrayOutgrowsTheListedOnes) {
   EXPECT_EQ(*resized_zarr_grid(regular, {4}), regular);
 }
 
-TEST(ZarrGrid, RefusesWhatDoesNotCoverTheArrayOrCostsTooMuch) {
+TEST(ZarrGrid, RefusesChunksThatDoNotCoverTheArrayOrCostTooMuch) {
   EXPECT_EQ(refusal("[[3, 2]]", {6}), "corrupt_data");
   EXPECT_EQ(refusal("[[3, 2]]", {5}), "accepted");
   EXPECT_EQ(refusal("[[]]", {0}), "corrupt_data");

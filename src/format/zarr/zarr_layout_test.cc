@@ -65,7 +65,7 @@ std::string key_of(const zarr_layout& layout, object_id object) {
   return out;
 }
 
-TEST(ZarrLayout, GivesEachUnshardedChunkItsOwnObject) {
+TEST(ZarrLayout, EachUnshardedChunkIsAnObject) {
   const layout_ptr layout = make(document("[10, 20]", "[4, 5]", kBytes));
   EXPECT_EQ(layout->grid().cells(), 12u);
   EXPECT_EQ(layout->write_grid().cells(), 12u);
@@ -108,7 +108,7 @@ TEST(ZarrLayout, WritesKeysInEveryEncoding) {
   EXPECT_EQ(key_of(*make(document("[]", "[]", kBytes, R"("v2")")), 0), "0");
 }
 
-TEST(ZarrLayout, WritesKeysIntoMemoryThatIsThere) {
+TEST(ZarrLayout, WritesKeysIntoExistingMemory) {
   const layout_ptr layout = make(document("[200, 20]", "[4, 5]", kBytes));
   std::string out(64, 'x');
   const char* before = out.data();
@@ -117,7 +117,7 @@ TEST(ZarrLayout, WritesKeysIntoMemoryThatIsThere) {
   EXPECT_EQ(out.data(), before);
 }
 
-TEST(ZarrLayout, AsksForTheIndexOnceAndThenFindsEveryChunk) {
+TEST(ZarrLayout, RequestsTheIndexOnceAndThenFindsEveryChunk) {
   // A shard of 2 x 3 chunks; the array's edge cuts the second shard of each row.
   const layout_ptr layout = make(document("[7, 20]", "[4, 15]", list(shard("[2, 5]", kBytes, kBytes))));
   EXPECT_EQ(layout->depth(), 1u);
@@ -232,7 +232,7 @@ TEST(ZarrLayout, PutsTheIndexRequestWhereTheIndexIs) {
   EXPECT_EQ(request("start").max_bytes, 36u);
 }
 
-TEST(ZarrLayout, GoesDownShardsWithinShards) {
+TEST(ZarrLayout, FindsChunksOfNestedShards) {
   // Objects of 8, shards of 4, chunks of 2: two inner shards of two chunks.
   const std::string inner = shard("[2]", kBytes, kBytes, "start");
   const layout_ptr layout = make(document("[16]", "[8]", list(shard("[4]", list(inner), kBytes))));
@@ -401,7 +401,7 @@ TEST(ZarrLayout, ChecksChunkLengthsAlsoWhereTheObjectsSizeIsNotKnown) {
   EXPECT_EQ(done.error().code(), errc::corrupt_data);
 }
 
-TEST(ZarrLayout, TakesAShardBehindWhichBytesAreMovedAsOneCell) {
+TEST(ZarrLayout, AShardWhoseBytesAreMovedIsOneCell) {
   const std::string gzip = R"(, {"name": "gzip", "configuration": {"level": 1}})";
   const layout_ptr whole = make(document("[20]", "[8]", "[" + shard("[4]", kBytes, kBytes) + gzip + "]"));
   EXPECT_EQ(whole->depth(), 0u);
@@ -417,7 +417,7 @@ TEST(ZarrLayout, TakesAShardBehindWhichBytesAreMovedAsOneCell) {
   EXPECT_EQ(inner->chunks(), extents{4});
 }
 
-TEST(ZarrLayout, RefusesWhatItCannotRead) {
+TEST(ZarrLayout, RefusesUnsupportedMetadata) {
   EXPECT_EQ(refusal(document("[8]", "[8]", "[" + shard("[3]", kBytes, kBytes) + R"(, "numcodecs.zstd"])")),
             "corrupt_data: sharding_indexed has chunk_shape (3,), which does not divide (8,)");
   EXPECT_EQ(refusal(document("[8]", "[8]", "[" + shard("[4, 1]", kBytes, kBytes) + R"(, "numcodecs.zstd"])")),

@@ -68,7 +68,7 @@ TEST(ZarrMetadata, ReadsAGroup) {
   EXPECT_TRUE(out->attributes.as_object()->empty());
 }
 
-TEST(ZarrMetadata, TakesNamesWithoutConfiguration) {
+TEST(ZarrMetadata, AcceptsNamesWithoutConfiguration) {
   result<zarr_metadata> out = parsed(with(R"({"name": "default", "configuration": {"separator": "/"}})", R"("v2")"));
   ASSERT_TRUE(out.ok());
   EXPECT_TRUE(out->keys.v2);
@@ -117,7 +117,7 @@ TEST(ZarrMetadata, RefusesUnknownTypesGridsEncodingsAndTransformersByName) {
             "unsupported: zarr.json: storage transformer 'mirror' is not readable");
 }
 
-TEST(ZarrMetadata, LetsNoSuffixLeadKeysElsewhere) {
+TEST(ZarrMetadata, NoSuffixLeadsKeysElsewhere) {
   const auto suffix = [](std::string_view configuration) {
     return refusal(with(R"({"name": "default", "configuration": {"separator": "/"}})",
                         R"({"name": "suffix", "configuration": {)" + std::string(configuration) + "}}"));
@@ -266,7 +266,7 @@ TEST(ZarrMetadata, ReadsShardsWithinShards) {
   EXPECT_EQ(inner.codecs.chain[1].name, "zstd");
 }
 
-TEST(ZarrMetadata, NamesWhatIsWrongInAShardsConfiguration) {
+TEST(ZarrMetadata, NamesErrorsInAShardsConfiguration) {
   const auto shard = [](std::string_view members) {
     return refusal(with(R"([{"name": "bytes", "configuration": {"endian": "little"}}])",
                         "[{\"name\": \"sharding_indexed\", \"configuration\": {" + std::string(members) + "}}]"));

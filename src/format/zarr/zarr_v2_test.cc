@@ -75,7 +75,7 @@ TEST(ZarrV2, TurnsOrderByteOrderFiltersAndCompressorIntoOneChain) {
   EXPECT_EQ(out->keys.separator, '/');
 }
 
-TEST(ZarrV2, TakesTheTypeOfObjectsFromTheirCodec) {
+TEST(ZarrV2, DeterminesTheTypeOfObjectsByTheirCodec) {
   const auto type = [](std::string_view filters) {
     std::string text = with("\"<i2\"", "\"|O\"");
     text.replace(text.find("-2"), 2, "\"\"");
@@ -108,7 +108,7 @@ TEST(ZarrV2, ReadsStructuresWithByteOrdersOfTheirOwn) {
   EXPECT_TRUE(documents->back().content.find("fill_value")->is_null());
 }
 
-TEST(ZarrV2, NamesWhatIsWrong) {
+TEST(ZarrV2, NamesTheWrongMember) {
   EXPECT_EQ(refusal(with("[4, 5]", "[4]")), "corrupt_data: .zarray: chunks has 1 dimension, shape has 2");
   EXPECT_EQ(refusal(with("[4, 5]", "[4, 0]")), "corrupt_data: .zarray: member 'chunks[1]' is 0, needs at least 1");
   EXPECT_EQ(refusal(with("\"C\"", "\"K\"")), "corrupt_data: .zarray: member 'order' is \"K\", needs \"C\" or \"F\"");
@@ -128,7 +128,7 @@ TEST(ZarrV2, PassesOverMembersThatItDoesNotKnow) {
   EXPECT_EQ(refusal(with("\"order\"", "\"_nczarr_array\": {}, \"order\"")), "accepted");
 }
 
-TEST(ZarrV2, TakesChunksOfNothingInEmptyDimensions) {
+TEST(ZarrV2, AcceptsChunksOfLength0InEmptyDimensions) {
   result<zarr_metadata> out = parsed(R"({"zarr_format": 2, "shape": [0], "chunks": [0], "dtype": "|u1",
     "compressor": null, "fill_value": null, "order": "C", "filters": null})");
   ASSERT_TRUE(out.ok()) << out.error().to_string();
@@ -143,7 +143,7 @@ TEST(ZarrV2, NamesTheOnlyChunkOfAScalar0) {
   EXPECT_EQ(key_of(*out, 0), "0");
 }
 
-TEST(ZarrV2, WritesWhatItReads) {
+TEST(ZarrV2, WritesTheDocumentsThatItReads) {
   for (const char* text : {kValid,
                            R"({"zarr_format": 2, "shape": [3], "chunks": [2], "dtype": ">M8[10ns]", "compressor": null,
             "fill_value": -9223372036854775808, "order": "F", "filters": [{"id": "shuffle", "elementsize": 8}],
