@@ -155,6 +155,43 @@ def test_a_failed_conversion_leaves_no_file(tmp_path: Path) -> None:
             ps.convert(tmp_path / "a.zarr", tmp_path / name, **options)
 
 
+@pytest.mark.parametrize(
+    ("value", "stored"),
+    [
+        ([[1], [1, 2]], "[[1], [1, 2]]"),
+        (["a", None], '["a", null]'),
+        (list(range(20_000)), json.dumps(list(range(20_000)))),  # more than an object's header holds
+        ("a\0b", "a\0b"),
+        (None, None),
+        ([], []),
+    ],
+)
+def test_every_attribute_is_written_to_hdf5(tmp_path: Path, value: Any, stored: Any) -> None:
+    pytest.importorskip("h5py")
+    group = ps.create_group(tmp_path / "a.zarr", attributes={"k": value})
+    group.create_array("x", data=np.arange(3), attributes={"k": value})
+    made = ps.convert(group, tmp_path / "b.h5")
+    assert made.attrs["k"] == stored
+    assert made["x"].attrs["k"] == stored
+    again = ps.convert(tmp_path / "b.h5", tmp_path / "c.h5")  # from the types of HDF5
+    assert again["x"].attrs["k"] == stored
+
+
+def test_lists_and_null_of_hdf5_are_attributes_of_the_copy(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x"] = np.arange(3)
+        for of in (file, file["x"]):
+            lists = np.empty(2, object)
+            lists[:] = [np.arange(2, dtype="i4"), np.arange(3, dtype="i4")]
+            of.attrs.create("lists", lists, dtype=h5py.vlen_dtype("i4"))
+            of.attrs["null"] = h5py.Empty("f8")
+    made = ps.convert(tmp_path / "a.h5", tmp_path / "b.h5")
+    for node in (made, made["x"]):
+        assert node.attrs["lists"] == "[[0, 1], [0, 1, 2]]"
+        assert node.attrs["null"] is None
+
+
 def test_georeferencing_is_copied_from_tiff_to_tiff(tmp_path: Path) -> None:
     ps.save(tmp_path / "a.tif", VALUES, crs=32633, transform=(10, 0, 5e5, 0, -10, 5e6), nodata=3)
     made = ps.convert(tmp_path / "a.tif", tmp_path / "b.tif", compress="zstd", verify=True)

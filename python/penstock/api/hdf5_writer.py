@@ -23,6 +23,7 @@ from penstock.hdf5.grown import grown_shapes
 
 _BLOCK_BYTES = 64 << 20
 _GZIP_LEVEL = 4
+_LARGEST_ATTRIBUTE = (64 << 10) - 512  # of those in an object's header; text of variable length is elsewhere
 _NETCDF = (".nc", ".nc4")
 _DIMENSIONS, _MISSING = "_ARRAY_DIMENSIONS", "_FillValue"
 Told = Callable[[str, int, int], Any] | None
@@ -225,11 +226,25 @@ def _attributes_of(source: Array | Group) -> dict[str, Any]:
 
 
 def _write_attributes(to: Any, source: Array | Group) -> None:
+    import h5py
+
     for name, value in _attributes_of(source).items():
         try:
-            to.attrs[name] = value
-        except TypeError:  # objects, null, lists of several types
-            to.attrs[name] = json.dumps(value)
+            to.attrs[name] = h5py.Empty("f4") if value is None else value
+        except (TypeError, ValueError, OSError) as error:
+            if isinstance(value, str) and "\0" in value:  # text of variable length ends at a NUL
+                text = value.encode()
+                to.attrs.create(name, np.bytes_(text), dtype=h5py.string_dtype("utf-8", len(text)))
+            elif isinstance(error, OSError) and np.asarray(value).nbytes < _LARGEST_ATTRIBUTE:
+                raise
+            else:  # objects, lists of several types or lengths, many numbers
+                to.attrs[name] = json.dumps(value, default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} has no form in JSON")
 
 
 def _verify(source: Array | Group, made: Any) -> None:
