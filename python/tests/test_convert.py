@@ -14,6 +14,7 @@ import numpy as np
 import penstock as ps
 import pytest
 from penstock import _core
+from penstock.api import hdf5_writer
 from support.program import run_program
 from test_names_and_formats import VALUES
 
@@ -190,6 +191,22 @@ def test_lists_and_null_of_hdf5_are_attributes_of_the_copy(tmp_path: Path) -> No
     for node in (made, made["x"]):
         assert node.attrs["lists"] == "[[0, 1], [0, 1, 2]]"
         assert node.attrs["null"] is None
+
+
+@pytest.mark.parametrize("values", [np.array([["a", "bé"], ["", "x"]]), np.array("abc"), np.empty((0, 2), "U3")])
+def test_text_of_fixed_length_is_compared_with_its_copy(tmp_path: Path, values: np.ndarray) -> None:
+    pytest.importorskip("h5py")
+    group = ps.create_group(tmp_path / "a.zarr")
+    group.create_array("t", data=values)
+    made = ps.convert(group, tmp_path / "b.h5", verify=True)
+    np.testing.assert_array_equal(made["t"][...].astype(object), values.astype(object))
+
+
+def test_another_text_in_the_copy_is_an_error() -> None:
+    pytest.importorskip("h5py")
+    source = ps.create_array({}, data=np.array(["a", "b"]))
+    with pytest.raises(ps.CorruptDataError, match="other elements"):
+        hdf5_writer._compare(source, ps.create_array({}, data=np.array(["a", "c"], object)))
 
 
 def test_georeferencing_is_copied_from_tiff_to_tiff(tmp_path: Path) -> None:
