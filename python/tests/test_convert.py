@@ -209,6 +209,38 @@ def test_another_text_in_the_copy_is_an_error() -> None:
         hdf5_writer._compare(source, ps.create_array({}, data=np.array(["a", "c"], object)))
 
 
+def test_bytes_stay_bytes_in_hdf5(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    values = np.array([b"a", b"\xff\xfe"], object)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("x", data=values, dtype=h5py.string_dtype("ascii"))
+    made = ps.convert(tmp_path / "a.h5", tmp_path / "b.h5", verify=True)
+    assert made["x"][...].tolist() == values.tolist()
+    with h5py.File(tmp_path / "b.h5") as file:
+        assert h5py.check_string_dtype(file["x"].dtype).encoding == "ascii"
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"shape": 4, "dtype": "int4"}, "int4"),
+        ({"shape": 4, "dtype": "float4_e2m1fn"}, "float4_e2m1fn"),
+        ({"shape": 4, "dtype": "bfloat16"}, "bfloat16"),
+        ({"shape": 4, "dtype": np.dtype([("a", "i4"), ("b", "U3")])}, "U3"),
+        ({"shape": 4, "dtype": np.dtype([("a", "i4"), ("b", "M8[D]")])}, "M8"),
+        ({"data": np.array(["a", "b\0c"], object)}, "NUL"),
+    ],
+)
+def test_values_that_hdf5_does_not_have_are_refused(tmp_path: Path, options: dict[str, Any], word: str) -> None:
+    pytest.importorskip("h5py")
+    if options.get("dtype") in ("int4", "float4_e2m1fn", "bfloat16"):
+        pytest.importorskip("ml_dtypes")
+    source = ps.create_array({}, **options)
+    with pytest.raises(ps.UnsupportedError, match=word):
+        ps.convert(source, tmp_path / "b.h5")
+    assert not list(tmp_path.iterdir())
+
+
 def test_georeferencing_is_copied_from_tiff_to_tiff(tmp_path: Path) -> None:
     ps.save(tmp_path / "a.tif", VALUES, crs=32633, transform=(10, 0, 5e5, 0, -10, 5e6), nodata=3)
     made = ps.convert(tmp_path / "a.tif", tmp_path / "b.tif", compress="zstd", verify=True)

@@ -16,7 +16,8 @@ from penstock import _core
 from penstock.api.open import open
 from penstock.core.array import Array
 from penstock.core.chunking import plain_lengths
-from penstock.core.errors import CorruptDataError, InvalidArgumentError, UnsupportedError
+from penstock.core.data_types import NAMED_TYPES
+from penstock.core.errors import CancelledError, CorruptDataError, InvalidArgumentError, UnsupportedError
 from penstock.core.group import Group
 from penstock.core.tile_stream import Stream
 from penstock.hdf5.grown import grown_shapes
@@ -154,8 +155,8 @@ def _write_array(file: Any, path: str, source: Array, shape: tuple[int, ...], ch
 
     dtype: Any = source.dtype
     if dtype.kind == "U" or (dtype.kind in "OT" and h5py.check_vlen_dtype(dtype) is None):
-        dtype = h5py.string_dtype()
-    elif dtype.kind in "mM" or source.dtype.name in ("bfloat16",) or "float8" in source.dtype.name:
+        dtype = h5py.string_dtype("ascii" if _has_bytes(source) else "utf-8")
+    elif dtype.kind in "mM" or dtype.name in NAMED_TYPES:
         raise UnsupportedError(f"HDF5 has no type for {source.dtype}", f"array '{source.uri}'")
     options: dict[str, Any] = {}
     if source.ndim and source.size:
@@ -182,24 +183,37 @@ def _write_array(file: Any, path: str, source: Array, shape: tuple[int, ...], ch
             "compression_opts": _GZIP_LEVEL,
             "shuffle": dtype.kind != "O",
         }
-    made = file.create_dataset(path, shape, dtype, fillvalue=_fill_value(source, dtype), **options)
+    try:
+        made = file.create_dataset(path, shape, dtype, fillvalue=_fill_value(source, dtype), **options)
+    except TypeError as error:  # fields that are times, or text of UCS-4
+        raise UnsupportedError(f"HDF5 has no type for {source.dtype}: {error}", f"array '{source.uri}'") from None
     _write_attributes(made, source)
     total = source.nbytes
     if not source.ndim:
-        made[...] = _writable(source[...])
+        _put(made, (), source[...], source)
     elif source.size:
         row_bytes = max(1, total // source.shape[0])
         step = max(1, _BLOCK_BYTES // row_bytes // options["chunks"][0]) * options["chunks"][0]
         with Stream(source, (min(step, source.shape[0]), *source.shape[1:]), 1) as blocks:
             for block in blocks:  # rows, read ahead by the engine
-                made[block.box] = _writable(block.data)
+                _put(made, block.box, block.data, source)
                 if told is not None and told(path, min(total, block.box[0].stop * row_bytes), total) is False:
-                    raise KeyboardInterrupt
+                    raise CancelledError("the caller stopped it")
 
 
-def _writable(values: Any) -> Any:
-    """h5py has no UCS-4 text; it writes text from objects."""
-    return values.astype(object) if values.dtype.kind == "U" else values
+def _has_bytes(source: Array) -> bool:
+    """Whether the elements are bytes of variable length."""
+    return any("vlen-bytes" in (codec.get("name"), codec.get("id")) for codec in source.codecs)
+
+
+def _put(made: Any, box: tuple[slice, ...], values: Any, source: Array) -> None:
+    """Write a part. h5py has no UCS-4 text; it writes text from objects."""
+    try:
+        made[box] = values.astype(object) if values.dtype.kind == "U" else values
+    except ValueError as error:
+        if values.dtype.kind not in "UTO":
+            raise
+        raise UnsupportedError(f"HDF5's text ends at a NUL: {error}", f"array '{source.uri}'") from None
 
 
 def _fill_value(source: Array, dtype: Any) -> Any:
