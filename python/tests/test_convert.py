@@ -241,6 +241,11 @@ def test_values_that_hdf5_does_not_have_are_refused(tmp_path: Path, options: dic
     assert not list(tmp_path.iterdir())
 
 
+def test_an_array_in_memory_is_named_data(tmp_path: Path) -> None:
+    pytest.importorskip("h5py")
+    assert list(ps.convert(ps.create_array({}, data=VALUES), tmp_path / "a.h5")) == ["data"]
+
+
 def test_georeferencing_is_copied_from_tiff_to_tiff(tmp_path: Path) -> None:
     ps.save(tmp_path / "a.tif", VALUES, crs=32633, transform=(10, 0, 5e5, 0, -10, 5e6), nodata=3)
     made = ps.convert(tmp_path / "a.tif", tmp_path / "b.tif", compress="zstd", verify=True)

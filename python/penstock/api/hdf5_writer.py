@@ -63,7 +63,7 @@ def write_hdf5(source: Array | Group, path: str, chunks: Any, verify: bool, told
 
 def _name_of(source: Array) -> str:
     """The last component of its URI, without the ending."""
-    return source.uri.rstrip("/").rpartition("/")[2].partition(".")[0] or "data"
+    return source.uri.rstrip("/").removeprefix("memory:").rpartition("/")[2].partition(".")[0] or "data"
 
 
 def _sync(path: str) -> None:
