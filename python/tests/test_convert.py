@@ -246,6 +246,18 @@ def test_an_array_in_memory_is_named_data(tmp_path: Path) -> None:
     assert list(ps.convert(ps.create_array({}, data=VALUES), tmp_path / "a.h5")) == ["data"]
 
 
+@pytest.mark.parametrize("name", ["b.h5", "b.npy", "b.tif"])
+def test_the_callers_function_is_told_and_may_stop(tmp_path: Path, name: str) -> None:
+    if name == "b.h5":
+        pytest.importorskip("h5py")
+    told: list[tuple[int, int]] = []
+    source = ps.create_array({}, data=np.ones((2, 64, 64)), chunks=(1, 64, 64))
+    ps.convert(source, tmp_path / name, progress=lambda path, done, total: told.append((done, total)))
+    assert told[-1] == (source.nbytes, source.nbytes)
+    with pytest.raises(ps.CancelledError):
+        ps.convert(source, tmp_path / name, overwrite=True, progress=lambda *_: False)
+
+
 def test_georeferencing_is_copied_from_tiff_to_tiff(tmp_path: Path) -> None:
     ps.save(tmp_path / "a.tif", VALUES, crs=32633, transform=(10, 0, 5e5, 0, -10, 5e6), nodata=3)
     made = ps.convert(tmp_path / "a.tif", tmp_path / "b.tif", compress="zstd", verify=True)

@@ -7,6 +7,7 @@ import difflib
 import math
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Literal, overload
 
 from penstock import _core
@@ -175,6 +176,8 @@ def convert(
         The format cannot hold the source.
     CorruptDataError
         A chunk of the source cannot be decoded; with `verify`, elements differ.
+    CancelledError
+        `progress` returned False.
 
     Examples
     --------
@@ -284,7 +287,7 @@ def convert(
         if found is None:
             raise UnsupportedError(f"a '{ending}' file holds one array, '{source.uri}' is a group: choose one of it")
         source = found
-    save(name, source, **options)
+    save(name, source, progress=None if told is None else partial(told, ""), **options)
     made = open(name, context=context)
     if verify and isinstance(made, Array):
         _core.compare(source, made)
