@@ -150,6 +150,19 @@ def test_reads_in_the_background_cast_too():
         a.read_async(dtype="u1")
 
 
+@pytest.mark.parametrize("dtype", ["i4", "u1", "?", "f4", ">f8", "S4", "U5", str, object])
+def test_asarray_casts_as_numpy_does(dtype):
+    values = np.array([[1.75, 2.5, 0.0], [3.0, 4.25, 200.0]])
+    a = ps.create_array({}, data=values, chunks=(1, 2))
+    made = np.asarray(a, dtype=dtype)
+    assert made.dtype == np.asarray(values, dtype=dtype).dtype
+    np.testing.assert_array_equal(made, np.asarray(values, dtype=dtype))
+    alone = np.asarray(ps.create_array({}, data=np.float64(3.5)), dtype="i4")
+    assert (alone.shape, alone.dtype, int(alone)) == ((), np.dtype("i4"), 3)
+    with pytest.raises(ValueError, match="copy"):
+        np.array(a, dtype="i4", copy=False)
+
+
 def test_types_unknown_to_the_engine_are_cast_by_numpy():
     days = np.array(["2020-01-01", "2021-06-05"], "M8[D]")
     a = ps.create_array({}, shape=(2,), dtype="M8[D]", chunks=(1,))

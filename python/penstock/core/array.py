@@ -540,8 +540,11 @@ class Array(Reads, Writes, _core.Array):
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
         if copy is False:
             raise ValueError("reading an array from storage always makes a copy")
-        made: npt.NDArray[Any] = self.read(..., dtype=dtype)
-        return made
+        wanted = None if dtype is None else _convert.as_dtype(dtype)
+        if wanted is None or _convert.can_cast(self, wanted):
+            made: npt.NDArray[Any] = self.read(..., dtype=wanted)
+            return made
+        return np.asarray(self.read(...)).astype(wanted)  # `numpy.asarray(x, dtype)` casts floats to ints, too
 
     _export_device: str | None = None
 

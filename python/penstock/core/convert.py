@@ -66,11 +66,17 @@ def check_cast(
     `of`: the dtype of some fields of the items; None: of the items.
     """
     stored = array.dtype if of is None else of
-    if dtype == stored or (array._has_items and dtype.kind in "OT"):
-        return
-    if dtype.kind in "SUT" or not np.can_cast(stored, dtype, "same_kind"):
+    if not can_cast(array, dtype, of):
         message = f"{stored} cannot be cast to {dtype} by NumPy's 'same_kind' casting; read, then use astype"
         raise kind(message, f"array '{array.uri}'")
+
+
+def can_cast(array: Array, dtype: np.dtype[Any], of: np.dtype[Any] | None = None) -> bool:
+    """Whether `check_cast` accepts the type."""
+    stored = array.dtype if of is None else of
+    if dtype == stored or (array._has_items and dtype.kind in "OT"):
+        return True
+    return dtype.kind not in "SUT" and bool(np.can_cast(stored, dtype, "same_kind"))
 
 
 def cast_fields(
