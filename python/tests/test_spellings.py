@@ -305,6 +305,15 @@ def test_dask_never_confuses_two_arrays(tmp_path: Path):
     assert dask.tokenize(a) != before
 
 
+def test_dask_never_confuses_two_states_of_a_group(tmp_path: Path):
+    dask = pytest.importorskip("dask.base")
+    ps.save(tmp_path / "run.zarr", x=np.arange(3))
+    group = ps.open(tmp_path / "run.zarr")
+    before = dask.tokenize(group)
+    group["x"][...] = 5
+    assert dask.tokenize(group) != before
+
+
 class TestZarr:
     @pytest.fixture
     def group(self, tmp_path: Path) -> Any:
