@@ -334,6 +334,16 @@ def test_drop_variables_works_and_foreign_options_are_ignored(stored: Path) -> N
         xr.open_dataset(stored, engine=OURS, open_kwargs={"overview_level": 0})
 
 
+@pytest.mark.parametrize("given", [{"page": 1}, {"level": 1}, {"bands": [0]}])
+def test_options_that_choose_an_image_are_refused(tmp_path: Path, stored: Path, given: dict[str, Any]) -> None:
+    with pytest.raises(ps.InvalidArgumentError, match=f"{next(iter(given))} is an option of TIFFs"):
+        xr.open_dataset(stored, engine=OURS, **given)
+    weather()[["rain"]].to_zarr(tmp_path / "one.zarr", consolidated=False)
+    for options in (given, {"zarr_format": 2}, {"open_kwargs": {"overview_level": 0}}):
+        with pytest.raises(ps.InvalidArgumentError, match="no option of many files"):
+            xr.open_dataset(tmp_path / "*.zarr", engine=OURS, concat="time", **options)
+
+
 def test_an_open_group_is_shown(stored: Path) -> None:
     ours = xr.open_dataset(ps.open(stored), engine=OURS)
     xr.testing.assert_identical(ours, xr.open_dataset(stored, engine=THEIRS))

@@ -134,7 +134,11 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
             "decode_times": decode_times, "concat_characters": concat_characters, "decode_coords": decode_coords,
             "drop_variables": drop_variables, "use_cftime": use_cftime, "decode_timedelta": decode_timedelta,
         }  # fmt: skip
+        chosen: dict[str, Any] = {"page": page, "level": level, "bands": bands}
         if concat is not None:
+            for name, value in {**chosen, "open_kwargs": open_kwargs, "zarr_format": zarr_format}.items():
+                if value:
+                    raise InvalidArgumentError(f"{name} is no option of many files, which `concat` joins")
             how = {
                 "concat": concat, "group": _within(group), "sort": sort, "missing": missing, "attributes": attributes,
                 "compare": compare, "variables": None, "drop_variables": drop_variables,
@@ -149,8 +153,7 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
         where = device_of(device, device_id)
         within = "" if group and is_one_file(filename_or_obj) else _within(group)
         if is_tiff(filename_or_obj, within, storage_options):
-            level = _level(level, open_kwargs or {})
-            chosen = {"page": page, "level": level, "bands": bands, "storage_options": storage_options}
+            chosen |= {"level": _level(level, open_kwargs or {}), "storage_options": storage_options}
             made = open_raster(
                 filename_or_obj,
                 within,
@@ -169,6 +172,9 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
             return made
         if open_kwargs:
             raise InvalidArgumentError(f"open_kwargs are options of TIFFs, {filename_or_obj!r} is none")
+        for name, value in chosen.items():
+            if value:
+                raise InvalidArgumentError(f"{name} is an option of TIFFs, {filename_or_obj!r} is none")
         place, node = open_group(filename_or_obj, within, consolidated, storage_options, zarr_format)
         made = _decode(
             _store_of(place, node, use_zarr_fill_value_as_mask, drop_variables),
