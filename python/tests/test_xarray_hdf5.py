@@ -281,3 +281,19 @@ def test_array_types_add_dimensions(tmp_path: Path) -> None:
     assert dataset["text"].values.tolist() == [["", ""]] * 3
     dataset.to_zarr(tmp_path / "copy.zarr")
     xarray.testing.assert_identical(xarray.open_zarr(tmp_path / "copy.zarr").load(), dataset.load())
+
+
+def test_an_attribute_without_elements_is_an_empty_array(tmp_path: Path) -> None:
+    netcdf4 = pytest.importorskip("netCDF4")
+    with netcdf4.Dataset(tmp_path / "a.nc", "w") as file:
+        file.createDimension("x", 3)
+        variable = file.createVariable("v", "f8", ("x",))
+        variable[:] = 1
+        variable.setncattr("none", np.array([], "i4"))
+        file.setncattr("none", np.array([], "f4"))
+    wanted = xarray.open_dataset(tmp_path / "a.nc", engine="netcdf4").load()
+    found = xarray.open_dataset(tmp_path / "a.nc", engine="penstock").load()
+    xarray.testing.assert_identical(found, wanted)
+    assert found.attrs["none"].shape == (0,)
+    found.to_netcdf(tmp_path / "b.nc", engine="netcdf4")  # xarray writes no None
+    xarray.testing.assert_identical(xarray.open_dataset(tmp_path / "b.nc", engine="netcdf4"), wanted)

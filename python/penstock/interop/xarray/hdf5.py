@@ -90,7 +90,11 @@ class Hdf5Store(ZarrGroup):
 
     def get_attrs(self) -> dict[str, Any]:
         """The attributes, with the types of the file."""
-        return self._group.typed_attributes
+        return _without_null(self._group.typed_attributes)
+
+    def _described(self, name: str, array: Array) -> tuple[tuple[str, ...], dict[str, Any]]:
+        names, attributes = super()._described(name, array)
+        return names, _without_null(attributes)
 
     def get_encoding(self) -> dict[str, Any]:
         """The unlimited dimensions that this group defines."""
@@ -128,6 +132,11 @@ class Hdf5Store(ZarrGroup):
         encoding["original_shape"] = shape
         fill = "" if is_text else np.zeros((), array.dtype)[()] if array.fill_value is None else array.fill_value
         return Variable(dimensions, indexing.LazilyIndexedArray(GrownArray(lazy, shape, fill)), attributes, encoding)
+
+
+def _without_null(attributes: dict[str, Any]) -> dict[str, Any]:
+    """A null value is an array without elements, as in netCDF's libraries; xarray writes no None."""
+    return {name: np.empty(0) if value is None else value for name, value in attributes.items()}
 
 
 def _encoding(storage: dict[str, Any], dimensions: tuple[str, ...], array: Array) -> dict[str, Any]:
