@@ -156,6 +156,13 @@ def test_a_failed_conversion_leaves_no_file(tmp_path: Path) -> None:
             ps.convert(tmp_path / "a.zarr", tmp_path / name, **options)
 
 
+@pytest.mark.parametrize("pattern", ["x_{}.npy", "./x_{}.npy"])
+def test_many_files_in_the_working_folder(tmp_path: Path, pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    made = ps.convert(ps.create_array({}, data=VALUES), pattern, rows=1, verify=True)
+    np.testing.assert_array_equal(made[...], VALUES)
+
+
 @pytest.mark.parametrize(
     ("value", "stored"),
     [

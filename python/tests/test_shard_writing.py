@@ -174,6 +174,22 @@ def test_bad_patterns_are_refused(tmp_path: Path, pattern: Any, message: str, mo
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("pattern", ["q_{}", "./q_{}", "../q_{}", "sub/./q_{}", "sub/../q_{}"])
+def test_the_manifest_of_a_relative_pattern_names_its_files(
+    tmp_path: Path, pattern: str, suffix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need(suffix)
+    (tmp_path / "here" / "sub").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "here")
+    paths = ps.save_shards(VALUES, f"{pattern}{suffix}", rows=4)
+    assert paths == [f"{pattern.format(i)}{suffix}" for i in range(2)]
+    manifest = os.path.join(os.path.dirname(pattern), "penstock.shards")
+    np.testing.assert_array_equal(ps.open(manifest)[...], VALUES)
+    monkeypatch.chdir(tmp_path)
+    np.testing.assert_array_equal(ps.open(os.path.join("here", manifest))[...], VALUES)
+
+
 @pytest.mark.parametrize(
     "how", [{"rows": 2.7}, {"shards": 1.5}, {"rows": "2"}, {"rows": 0}, {}, {"rows": 1, "shards": 1}]
 )

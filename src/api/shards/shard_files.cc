@@ -45,7 +45,9 @@ result<items_in_order> in_c_order(const tensor_view& items, std::uint64_t size, 
 
 std::string key_of_path(const std::string& path) {
   std::error_code none;
-  std::string out = fs::absolute(path, none).lexically_normal().string();
+  // The absolute form of an empty path is empty, and the normal form of "run/." ends with a '/'.
+  std::string out = fs::absolute(path.empty() ? "." : path, none).lexically_normal().string();
+  while (out.ends_with('/')) out.pop_back();
   out.erase(0, out.find_first_not_of('/'));
   return out;
 }
