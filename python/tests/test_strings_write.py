@@ -48,6 +48,24 @@ def test_items_of_variable_length_are_written(tmp_path, zarr_format, dtype, of, 
         assert zarr.open_array(tmp_path / "x", mode="r")[...].tolist() == model.tolist()
 
 
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_arrays_of_bytes_are_created_from_their_values(tmp_path, zarr_format):
+    values = grid(BYTES, (5, 2))
+    for number, options in enumerate(({}, {"dtype": "bytes"}, {"dtype": bytes, "chunks": (2, 2)})):
+        a = ps.create_array(tmp_path / str(number), data=values, zarr_format=zarr_format, **options)
+        assert a[...].tolist() == values.tolist()
+        assert [codec.get("name", codec.get("id")) for codec in a.codecs][0] == "vlen-bytes"
+        assert zarr.open_array(tmp_path / str(number), mode="r")[...].tolist() == values.tolist()
+        again = ps.create_array({}, data=a, zarr_format=5 - zarr_format)
+        assert again[...].tolist() == values.tolist()
+    ps.save(tmp_path / "saved", a)
+    assert ps.open(tmp_path / "saved")[...].tolist() == values.tolist()
+    empty = ps.create_array({}, shape=0, dtype="bytes", zarr_format=zarr_format)
+    assert "vlen-bytes" in str(ps.create_array({}, data=empty).codecs[0])
+    with pytest.raises(ps.InvalidArgumentError, match="all bytes"):
+        ps.create_array({}, data=np.array([b"a", "b"], object))
+
+
 def test_strings_of_numpy_are_written(tmp_path):
     zarr.create_array(tmp_path / "x", shape=(4,), chunks=(3,), dtype=str)
     a = ps.open(tmp_path / "x", mode="r+")

@@ -99,7 +99,7 @@ class NewArray:
             check_objects(values)
             self.attributes, self.dimension_names = brought["attributes"], brought["dimension_names"]
             self.fill_value, self.fill = brought["fill_value"], brought.get("fill", self.fill)
-            shape, dtype = values.shape, values.dtype
+            shape, dtype = values.shape, "bytes" if _are_bytes(values, taken) else values.dtype
         else:
             shape, dtype = _device.described(data)
         self.shape = shape if self.shape is None else self.shape
@@ -118,7 +118,7 @@ class NewArray:
         lengths = lengths_of(self.shape, "shape")
         described, native = dtype_json(self.dtype, self.zarr_format), self.native
         codecs = codecs_of(self.codecs, self.filters, self.serializer, self.compressors, self.zarr_format)
-        if described == "string" and makes_objects(codecs):
+        if described in ("string", "bytes") and makes_objects(codecs):
             described = "|O"
         names = None if self.dimension_names is None else list(self.dimension_names)
         item_bytes = 0 if native is None or native.hasobject or native.kind == "T" else native.itemsize
@@ -137,3 +137,13 @@ class NewArray:
             **codecs,
             **keys_of(self.chunk_key_encoding, self.dimension_separator),
         }
+
+
+def _are_bytes(values: np.ndarray[Any, Any], taken: Any) -> bool:
+    """Whether objects, which are all text or all bytes, are bytes; `taken`: the array that they were read from."""
+    if values.dtype.kind != "O":
+        return False
+    if values.size:
+        return isinstance(values.flat[0], bytes)
+    codecs = taken.codecs if isinstance(taken, Array) else []
+    return any("vlen-bytes" in (codec.get("name"), codec.get("id")) for codec in codecs)

@@ -140,6 +140,8 @@ def native_dtype(described: Any) -> np.dtype[Any] | None:
         return np.dtype([_native_field(field) for field in described])
     if isinstance(described, str) and described[:1] in "<>|=":
         return np.dtype(described).newbyteorder("=")
+    if described == "bytes":  # NumPy's type of that name has a fixed length
+        return None
     if isinstance(described, str) and described not in NAMED_TYPES:
         try:
             return np.dtype(described)
