@@ -406,12 +406,26 @@ def test_pairs_with_dimensions_in_different_order():
         ({"dtype": {"a": "f4"}}, "no array 'a'"),
         ({"dims": "yx"}, "not the names"),
         ({"depth": -1}, "depth"),
+        ({"pad": {0: (1, 1, 1)}, "crop": {0: 2}}, "one for each end"),
+        ({"pad": {0: 1.5}, "crop": {0: 2}}, "whole number"),
+        ({"fill": np.nan}, "fill nan is not a value of int32"),
+        ({"fill": 2**31}, "is not a value of int32"),
+        ({"fill": 0.5}, "is not a value of int32"),
+        ({"fill": "3"}, "is not a value of int32"),
     ],
 )
 def test_invalid_arguments_are_refused(arguments, says):
     _, a = rows()
     with pytest.raises(ps.Error, match=says):
         ps.loader(a, **arguments)
+
+
+@pytest.mark.parametrize(("dtype", "fill"), [("u1", 255), ("u1", 9.0), ("i2", -1), ("f4", np.nan), ("f4", 0.1)])
+def test_a_fill_of_the_batches_type_is_taken(dtype, fill):
+    a = ps.create_array({}, data=np.ones((4, 2), dtype), chunks=(2, 2))
+    ends = np.array([1, 0])
+    (batch,) = ps.loader(a, crop={0: 5}, pad={0: ends}, fill=fill, shuffle=False)
+    assert np.asarray(batch)[0, 0].tobytes() == np.array([fill] * 2, dtype).tobytes()
 
 
 def test_arrays_of_different_lengths_are_refused_by_name(tmp_path):

@@ -438,7 +438,10 @@ def _axes(
     made = []
     for key, length in crop.items():
         beyond = pad.get(key, 0)
-        before, after = beyond if isinstance(beyond, Sequence) else (beyond, beyond)
+        ends = [beyond, beyond] if np.ndim(beyond) == 0 else list(beyond)
+        if len(ends) != 2:
+            raise InvalidArgumentError(f"pad of {key!r} must be a number, or one for each end, got {beyond!r}")
+        before, after = ends
         made.append(
             (
                 1 if length is None else check_count(length, f"crop of {key!r}"),
@@ -486,8 +489,19 @@ def _part(
         )
     if any(given is not None and not each for given, each in zip((scale, offset), numbers, strict=True)):
         raise InvalidArgumentError("scale and offset are numbers, or sequences of some")
-    padding = b"" if fill is None else np.asarray(fill).astype(made, casting="unsafe").tobytes()
-    return (array, place, made.newbyteorder("="), *numbers, number, padding)
+    return (array, place, made.newbyteorder("="), *numbers, number, _padding(fill, made, array))
+
+
+def _padding(fill: Any, dtype: np.dtype[Any], array: Array) -> bytes:
+    """The bytes of `fill` in the batches; integers must have its value."""
+    if fill is None:
+        return b""
+    given = np.asarray(fill)
+    with np.errstate(invalid="ignore"):
+        made = given.astype(dtype, casting="unsafe")
+    if dtype.kind in "iu" and not (given.dtype.kind in "biuf" and np.array_equal(made, given)):
+        raise InvalidArgumentError(f"fill {fill!r} is not a value of {dtype}", f"array '{array.uri}'")
+    return made.tobytes()
 
 
 def _origins(samples: npt.ArrayLike, axes: int) -> bytes:
