@@ -246,6 +246,26 @@ def test_keys_with_a_suffix(base, count):
         )
 
 
+def test_lengths_may_be_arrays_of_numpy():
+    shape = np.array([8, 6])
+    a = ps.create_array({}, shape=shape, dtype="f4", chunks=shape // 2, shards=shape)
+    assert (a.shape, a.chunks, a.shards) == ((8, 6), (4, 3), (8, 6))
+    assert ps.create_array({}, shape=np.array(8), dtype="f4", chunks=np.int64(2)).chunks == (2,)
+    assert ps.create_array({}, shape=shape, dtype="f4", chunks=np.array([-1, 2])).chunks == (8, 2)
+    edges = [np.array([3, 5]), 6]
+    grid = {}
+    ps.create_array(grid, shape=shape, dtype="f4", chunks=edges)
+    assert b"rectilinear" in grid["zarr.json"]
+    assert ps.copy(a, {}, chunks=np.array([2, -1])).chunks == (2, 6)
+    assert ps.rechunk(a, {}, np.array([2, 3])).chunks == (2, 3)
+    b = ps.create_array({}, shape=(2, 2), dtype="f4")
+    b.resize(np.array([3, 5]))
+    assert b.shape == (3, 5)
+    for wrong in ((2, 2.5), np.array([2, 2.5]), ("2", "2")):
+        with pytest.raises(ps.InvalidArgumentError, match="int or a list of ints"):
+            ps.create_array({}, shape=(4, 4), dtype="f4", chunks=wrong)
+
+
 @pytest.mark.parametrize("kind", ["string", "bytes"])
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_types_of_variable_length_have_their_codec(kind, zarr_format):

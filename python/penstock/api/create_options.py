@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from penstock import _core
+from penstock.core.chunking import as_list
 from penstock.core.context import current_context
 from penstock.core.data_types import codec_json
 from penstock.core.errors import InvalidArgumentError, UnsupportedError
@@ -46,6 +47,7 @@ def check_text(value: Any, name: str) -> None:
 
 
 def lengths_of(value: Any, name: str) -> list[int]:
+    value = as_list(value)
     try:
         return [int(value.__index__())] if hasattr(value, "__index__") else [_whole(each) for each in value]
     except (TypeError, AttributeError) as error:
@@ -64,7 +66,7 @@ def chunks_of(chunks: Any, rank: int) -> dict[str, Any]:
         return {}
     if hasattr(chunks, "__index__"):
         return {"chunks": [_whole(chunks)] * rank}
-    parts = list(chunks)
+    parts = [as_list(part) for part in chunks]
     if all(hasattr(part, "__index__") for part in parts):
         return {"chunks": [_whole(part) for part in parts]}
     lengths, longest = _edge_lists(parts)
@@ -73,6 +75,9 @@ def chunks_of(chunks: Any, rank: int) -> dict[str, Any]:
 
 def _edge_lists(parts: Sequence[Any]) -> tuple[list[list[int]], list[int]]:
     """The lengths of each dimension, empty if one number is sufficient, and the longest of each."""
+    for part in parts:
+        if not (hasattr(part, "__index__") or isinstance(part, Iterable)) or isinstance(part, str):
+            raise InvalidArgumentError(f"lengths of a dimension's chunks are an int or a list of ints, got {part!r}")
     lengths = [[] if hasattr(part, "__index__") else _edges(part) for part in parts]
     longest = [max(each, default=1) if each else _whole(part) for each, part in zip(lengths, parts, strict=True)]
     return lengths, longest
@@ -99,7 +104,7 @@ def shards_of(shards: Any, rank: int) -> dict[str, Any]:
         return _shards_of_zarr(shards, rank)
     if hasattr(shards, "__index__"):
         return {"shards": [_whole(shards)] * rank}
-    parts = list(shards)
+    parts = [as_list(part) for part in shards]
     if all(hasattr(part, "__index__") for part in parts):
         return {"shards": [_whole(part) for part in parts]}
     lengths, longest = _edge_lists(parts)

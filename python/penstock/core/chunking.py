@@ -24,6 +24,7 @@ def plain_lengths(
     item_bytes
         Bytes of one element, for a size in bytes; 0 if elements differ in size.
     """
+    value = as_list(value)
     if isinstance(value, str):
         if value == "auto":
             return value
@@ -44,6 +45,7 @@ def rule_text(value: Any, name: str) -> str:
 
     Takes what `plain_lengths` takes, except negative numbers of dimensions.
     """
+    value = as_list(value)
     if isinstance(value, str):
         return f"{parse_bytes(value, name)}B"
     if isinstance(value, Mapping):
@@ -56,6 +58,11 @@ def rule_text(value: Any, name: str) -> str:
         raise InvalidArgumentError(f"{name} must be lengths, a size or a mapping, got {value!r}") from error
 
 
+def as_list(value: Any) -> Any:
+    """NumPy's arrays as lists, other values unchanged: arrays have the methods of one number."""
+    return value.tolist() if hasattr(value, "tolist") and hasattr(value, "shape") else value
+
+
 def _plain(length: Any, name: str) -> int:
     if not hasattr(length, "__index__") or isinstance(length, bool) or not (length > 0 or length == -1):
         raise InvalidArgumentError(f"{name} must be positive lengths, or -1 for a whole dimension, got {length!r}")
@@ -63,6 +70,7 @@ def _plain(length: Any, name: str) -> int:
 
 
 def _is_whole(value: Any) -> bool:
+    value = as_list(value)
     return hasattr(value, "__index__") and not isinstance(value, bool) and value.__index__() == -1
 
 

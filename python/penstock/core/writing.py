@@ -13,6 +13,7 @@ from penstock import _core
 from penstock.core import device as _device
 from penstock.core import indexing as _indexing
 from penstock.core.appender import Appender
+from penstock.core.chunking import as_list
 from penstock.core.data_types import cast, with_buffer
 from penstock.core.encoders import checked_encoder
 from penstock.core.errors import InvalidArgumentError
@@ -466,7 +467,8 @@ def check_threads(threads: int | None) -> int:
     return 0 if threads is None else check_count(threads, "threads")
 
 
-def _check_shape(shape: SupportsIndex | Iterable[SupportsIndex]) -> tuple[int, ...]:
+def _check_shape(shape: Any) -> tuple[int, ...]:
+    shape = as_list(shape)
     sizes = (operator.index(shape),) if isinstance(shape, SupportsIndex) else tuple(operator.index(n) for n in shape)
     if any(n < 0 for n in sizes):
         raise InvalidArgumentError(f"sizes must not be negative: {sizes}")
