@@ -125,8 +125,9 @@ def fill_options(fill: Any, dtype: Any) -> dict[str, Any]:
         item = np.zeros((), native)
         if native.names is None or isinstance(fill, np.void) or not np.isscalar(fill) or fill != 0:
             item[()] = fill
-        if native.kind in "iu" and isinstance(fill, float | np.floating) and item[()] != fill:
-            raise ValueError(f"{fill!r} is not an integer")
+        if native.kind in "iu" and isinstance(fill, float | np.floating | np.integer) and item[()] != fill:
+            why = "is out of bounds" if isinstance(fill, np.integer) else "is not an integer"
+            raise ValueError(f"{fill!r} {why}")
     except (TypeError, ValueError, OverflowError, KeyError) as error:
         raise InvalidArgumentError(f"fill_value {fill!r} does not fit dtype {native}: {error}") from error
     if dtype in ("int2", "int4"):  # ml_dtypes leaves the sign out of the byte's upper bits
