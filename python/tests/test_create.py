@@ -273,6 +273,15 @@ def test_a_fill_value_that_integers_do_not_have_is_refused(fill_value):
     assert ps.create_array({}, shape=3, dtype="u1", fill_value=np.int64(255)).fill_value == 255
 
 
+def test_times_are_no_attributes():
+    day = np.datetime64("2020-01-01", "ns")
+    for given in ({"day": day}, {"days": np.array([day])}, {"span": day - day}):
+        with pytest.raises(ps.InvalidArgumentError, match="must be JSON"):  # they would become numbers
+            ps.create_array({}, shape=3, dtype="u1", attributes=given)
+    a = ps.create_array({}, shape=3, dtype="u1", attributes={"n": np.int8(1), "l": np.array([1.5]), "b": np.True_})
+    assert dict(a.attrs) == {"n": 1, "l": [1.5], "b": True}
+
+
 @pytest.mark.parametrize("kind", ["string", "bytes"])
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_types_of_variable_length_have_their_codec(kind, zarr_format):

@@ -199,9 +199,9 @@ def _warn_of_coordinates(data: Any, used: set[str]) -> None:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, np.generic):
-        return value.item()
-    return value.tolist() if isinstance(value, np.ndarray) else value
+    if not isinstance(value, np.generic | np.ndarray) or value.dtype.kind in "mM":  # times are refused later
+        return value
+    return value.tolist()
 
 
 def check_objects(values: np.ndarray[Any, Any], dtype: Any = None) -> None:

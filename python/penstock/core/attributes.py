@@ -22,7 +22,7 @@ def to_json(attributes: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray | np.generic):
+    if isinstance(value, np.ndarray | np.generic) and value.dtype.kind not in "mM":  # times would become numbers
         return value.tolist()
     if isinstance(value, Mapping):
         return dict(value)
