@@ -246,6 +246,21 @@ def test_keys_with_a_suffix(base, count):
         )
 
 
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_nodes_of_a_group_have_its_format(zarr_format):
+    group = ps.create_group({}, zarr_format=zarr_format)
+    for number, given in enumerate(({}, {"zarr_format": zarr_format})):
+        assert ps.create_array(group, f"a{number}", shape=3, dtype="i4", **given).format == f"zarr{zarr_format}"
+        assert ps.create_group(group, f"g{number}", **given).format == f"zarr{zarr_format}"
+    for other in (4, *([2] if zarr_format == 3 else [])):
+        with pytest.raises(ps.InvalidArgumentError, match="zarr_format"):
+            ps.create_array(group, "b", shape=3, dtype="i4", zarr_format=other)
+        with pytest.raises(ps.InvalidArgumentError, match="zarr_format"):
+            ps.create_group(group, "b", zarr_format=other)
+    assert sorted(group) == ["a0", "a1", "g0", "g1"]
+    assert group.get(3, "none") == "none"
+
+
 def test_lengths_may_be_arrays_of_numpy():
     shape = np.array([8, 6])
     a = ps.create_array({}, shape=shape, dtype="f4", chunks=shape // 2, shards=shape)

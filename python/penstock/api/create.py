@@ -14,6 +14,7 @@ from penstock import _core
 from penstock.api.create_options import (
     AUTO,
     check_name,
+    format_below,
     format_for_new,
 )
 from penstock.api.new_array import NewArray
@@ -211,7 +212,7 @@ def _create_zarr(at: NewPlace, new: NewArray, options: Mapping[str, Any], data: 
         raise TypeError(f"create_array() has no option '{next(iter(options))}' for Zarr arrays")
     check_name(at.target, at.path, at.storage_options)
     if isinstance(at.target, Group):
-        new.zarr_format = 2 if at.target.format == "zarr2" else 3
+        new.zarr_format = format_below(at.target, new.zarr_format)
     new.check()
     progress = at.progress
     if progress is not None and isinstance(data, Array):

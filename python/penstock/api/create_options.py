@@ -41,6 +41,15 @@ def check_format(zarr_format: Any) -> None:
         raise InvalidArgumentError(f"zarr_format must be 2 or 3, got {zarr_format!r}")
 
 
+def format_below(group: _core.Group, zarr_format: Any) -> int:
+    """The format of new nodes in a group: its own. Refuses another one, except for 3, which is the default."""
+    check_format(zarr_format)
+    own = 2 if group.format == "zarr2" else 3
+    if zarr_format not in (own, 3):
+        raise InvalidArgumentError(f"zarr_format is {zarr_format}, the group '{group.uri}' has {own}")
+    return own
+
+
 def check_text(value: Any, name: str) -> None:
     if value is not None and not isinstance(value, str):
         raise InvalidArgumentError(f"{name} must be a str, got {value!r}")

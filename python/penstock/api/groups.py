@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from penstock import _core
-from penstock.api.create_options import check_format, check_name
+from penstock.api.create_options import check_format, check_name, format_below
 from penstock.api.open import open
 from penstock.core import registry
 from penstock.core.attributes import to_json
@@ -73,6 +73,7 @@ def create_group(
     context = current_context() if context is None else context
     text = None if attributes is None else to_json(dict(attributes))
     if isinstance(target, Group):
+        zarr_format = format_below(target, zarr_format)
         child = Group(_core.create_group(target, context, os.fsencode(path), zarr_format, overwrite, text, durable))
         child._storage_options = target._storage_options
         return child

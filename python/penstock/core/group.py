@@ -212,7 +212,7 @@ class Group(_core.Group):
     def get(self, path: str, default: Any = None) -> Any:
         """Return the child with that name or path; `default` if the group has none."""
         try:
-            return self._member(path) if path.strip("/") else default
+            return self._member(path) if isinstance(path, str) and path.strip("/") else default
         except NotFoundError:
             return default
 
