@@ -77,6 +77,19 @@ def test_the_loaders_order_does_not_depend_on_workers_and_ranks(tmp_path: Path, 
 SPAWN = {0: None, 1: "fork", 3: "spawn"}
 
 
+def test_a_loader_takes_both_names_of_the_ranks() -> None:
+    from penstock.torch import Loader
+
+    a = ps.create_array({}, data=np.arange(40.0, dtype="f4"), chunks=(5,))
+    ours, theirs = (list(Loader(a, batch_size=4, rank=1, **{name: 2})) for name in ("ranks", "world_size"))
+    assert [x.tolist() for x in ours] == [x.tolist() for x in theirs]
+    assert len(ours) == 5
+    with pytest.raises(ps.InvalidArgumentError, match="ranks and world_size"):
+        Loader(a, rank=1, ranks=2, world_size=2)
+    with pytest.raises(ps.InvalidArgumentError, match="go together"):
+        Loader(a, world_size=2)
+
+
 def test_a_loader_continues_after_its_state(tmp_path: Path) -> None:
     from penstock.torch import Loader
 

@@ -18,7 +18,7 @@ from penstock.core.array import Array
 from penstock.core.batches import Arrays, CropReader, Sample, batches
 from penstock.core.errors import InvalidArgumentError, UnsupportedError
 from penstock.core.loader import loader
-from penstock.core.sizes import counted
+from penstock.core.sizes import counted, either
 from penstock.core.tensor import Tensor
 
 __all__ = ["Batches", "Crops", "Loader", "Rows", "as_tensor", "load"]
@@ -306,7 +306,8 @@ class Loader(data.IterableDataset):  # type: ignore[misc]
     """
 
     def __init__(self, *arguments: Any, device: str | None = None, **options: Any) -> None:
-        rank, ranks = _ranks(options.pop("rank", None), options.pop("ranks", None))
+        names = {name: options.pop(name, None) for name in ("ranks", "world_size")}
+        rank, ranks = _ranks(options.pop("rank", None), either(**names))
         if ranks > 1:
             options.setdefault("drop_last", True)
         self._loader = loader(*arguments, rank=rank, ranks=ranks, **options)
