@@ -248,6 +248,28 @@ def test_values_that_hdf5_does_not_have_are_refused(tmp_path: Path, options: dic
     assert not list(tmp_path.iterdir())
 
 
+def test_chunks_of_hdf5_are_given_as_for_copy(tmp_path: Path) -> None:
+    pytest.importorskip("h5py")
+    row, image = ps.create_array({}, data=np.arange(12.0)), ps.create_array({}, data=np.ones((8, 6)))
+    for source, chunks, wanted in (
+        (row, 5, (5,)),
+        (row, np.int64(5), (5,)),
+        (row, -1, (12,)),
+        (image, -1, (8, 6)),
+        (image, np.array([4, -1]), (4, 6)),
+        (image, "96B", (4, 3)),
+        (image, {0: 2}, (2, 6)),
+    ):
+        copied = ps.copy(source, {}, chunks=chunks)
+        made = ps.convert(source, tmp_path / "a.h5", chunks=chunks, overwrite=True)
+        assert made["data"].chunks == copied.chunks == wanted
+    for source, chunks in ((row, 0), (row, (-5,)), (row, "auto"), (image, 5), (image, (4, 2.5)), (image, (0, 6))):
+        for target in ({}, tmp_path / "b.h5"):
+            with pytest.raises(ps.InvalidArgumentError, match="chunks"):
+                ps.convert(source, target, chunks=chunks)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.h5"]
+
+
 def test_an_array_in_memory_is_named_data(tmp_path: Path) -> None:
     pytest.importorskip("h5py")
     assert list(ps.convert(ps.create_array({}, data=VALUES), tmp_path / "a.h5")) == ["data"]

@@ -15,7 +15,7 @@ import numpy as np
 from penstock import _core
 from penstock.api.open import open
 from penstock.core.array import Array
-from penstock.core.chunking import plain_lengths
+from penstock.core.chunking import as_list, plain_lengths, rule_text
 from penstock.core.data_types import NAMED_TYPES
 from penstock.core.errors import CancelledError, CorruptDataError, InvalidArgumentError, UnsupportedError
 from penstock.core.group import Group
@@ -42,6 +42,9 @@ def import_h5py() -> Any:
 def write_hdf5(source: Array | Group, path: str, chunks: Any, verify: bool, told: Told) -> None:
     """Write a file next to `path`, and rename it to `path` when it is complete and, with `verify`, was compared."""
     h5py = import_h5py()
+    if chunks is not None:
+        rule_text(chunks, "chunks")  # refuses what `copy` refuses
+        chunks = [chunks] if hasattr(as_list(chunks), "__index__") and as_list(chunks) != -1 else chunks
     draft = f"{path}.{os.getpid()}.{threading.get_ident()}.tmp"
     try:
         with h5py.File(draft, "w") as file:
