@@ -110,9 +110,14 @@ def test_arrays_that_cannot_be_streamed_are_refused(array):
         ({"tile": (0, 4)}, "above 0"),
         ({"tile": "row"}, "row"),
         ({"depth": -1}, "depth"),
+        ({"depth": 1.5}, "depth"),
+        ({"tile": 4}, "dimensions"),
+        ({"tile": (2, 2.5)}, "above 0"),
     ]:
-        with pytest.raises(ValueError, match=text):
+        with pytest.raises(ps.InvalidArgumentError, match=text):
             ps.stream(array, **options)
+    with ps.stream(array, np.array([7, 4]), depth=np.int64(1)) as tiles:
+        assert tiles.tile_shape == (7, 4)
 
 
 CROPS = [np.s_[i % 30 : i % 30 + 6, i % 15 : i % 15 + 8] for i in range(21)]
@@ -176,6 +181,8 @@ def test_samples_that_make_no_batch_are_refused(array):
         (([], [1]), "must be"),
         (("a", [1]), "must be"),
         ((array, [1], 0), "batch_size"),
+        ((array, [1], 2.0), "batch_size"),
+        ((array, [1], "2"), "batch_size"),
         ((array, [1], 1, "S3"), "cannot become"),
         ((text, [1], 1, "f4"), "cannot become"),
     ]:

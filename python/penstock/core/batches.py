@@ -81,8 +81,8 @@ def batches(
     (4, 3, 32, 32) float32 [0. 1. 0. 1.]
     (2, 3, 32, 32) float32 [0. 1.]
     """
-    if batch_size < 1 or depth < 0:
-        raise InvalidArgumentError(f"batch_size must be 1 or more and depth 0 or more: {batch_size}, {depth}")
+    if not hasattr(batch_size, "__index__") or batch_size < 1 or not hasattr(depth, "__index__") or depth < 0:
+        raise InvalidArgumentError(f"batch_size must be 1 or more and depth 0 or more: {batch_size!r}, {depth!r}")
     reader = CropReader(arrays, dtype)
     if _device.is_device(device):
         number = _device.device_number(device)

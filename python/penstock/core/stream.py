@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
+from typing import Any
 
 from penstock.core.array import Array
+from penstock.core.chunking import as_list
 from penstock.core.device import is_device
 from penstock.core.device_stream import DeviceStream
 from penstock.core.errors import InvalidArgumentError
@@ -62,8 +65,9 @@ def stream(
     >>> float(total) == float(np.arange(10_000).sum())
     True
     """
-    if not isinstance(depth, int) or depth < 0:
-        raise InvalidArgumentError(f"depth must be 0 or more tiles, got {depth!r}")
+    if not hasattr(depth, "__index__") or depth < 0:
+        raise InvalidArgumentError(f"depth must be 0 or more tiles, it is {depth!r}")
+    depth, tile = depth.__index__(), as_list(tile)
     axis, edges = 0, None
     if tile == "shard" and array.shards is None and (shards := array._shard_lengths()) is not None:
         axis, lengths = shards
@@ -86,9 +90,10 @@ def _tile_shape(array: Array, tile: str | tuple[int, ...] | None) -> tuple[int, 
         if array.shards is None:
             raise InvalidArgumentError("tile is 'shard' and the array has none", f"array '{array.uri}'")
         return array.shards
-    if isinstance(tile, str) or len(tile) != array.ndim or any(each < 1 for each in tile):
+    lengths: Any = None if isinstance(tile, str) or not isinstance(tile, Sequence) else tile
+    if lengths is None or len(lengths) != array.ndim or any(not hasattr(n, "__index__") or n < 1 for n in lengths):
         raise InvalidArgumentError(
             f"tile must be 'shard', 'chunk' or a size above 0 for each of {counted(array.ndim, 'dimension')}, "
             f"it is {tile!r}",
         )
-    return tuple(int(each) for each in tile)
+    return tuple(int(each) for each in lengths)
