@@ -249,9 +249,9 @@ def test_keys_with_a_suffix(base, count):
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_nodes_of_a_group_have_its_format(zarr_format):
     group = ps.create_group({}, zarr_format=zarr_format)
-    for number, given in enumerate(({}, {"zarr_format": zarr_format})):
-        assert ps.create_array(group, f"a{number}", shape=3, dtype="i4", **given).format == f"zarr{zarr_format}"
-        assert ps.create_group(group, f"g{number}", **given).format == f"zarr{zarr_format}"
+    for number, how in enumerate(({}, {"zarr_format": zarr_format})):
+        assert ps.create_array(group, f"a{number}", shape=3, dtype="i4", **how).format == f"zarr{zarr_format}"
+        assert ps.create_group(group, f"g{number}", **how).format == f"zarr{zarr_format}"
     for other in (4, *([2] if zarr_format == 3 else [])):
         with pytest.raises(ps.InvalidArgumentError, match="zarr_format"):
             ps.create_array(group, "b", shape=3, dtype="i4", zarr_format=other)
@@ -290,9 +290,9 @@ def test_a_fill_value_that_integers_do_not_have_is_refused(fill_value):
 
 def test_times_are_no_attributes():
     day = np.datetime64("2020-01-01", "ns")
-    for given in ({"day": day}, {"days": np.array([day])}, {"span": day - day}):
+    for attributes in ({"day": day}, {"days": np.array([day])}, {"span": day - day}):
         with pytest.raises(ps.InvalidArgumentError, match="must be JSON"):  # they would become numbers
-            ps.create_array({}, shape=3, dtype="u1", attributes=given)
+            ps.create_array({}, shape=3, dtype="u1", attributes=attributes)
     a = ps.create_array({}, shape=3, dtype="u1", attributes={"n": np.int8(1), "l": np.array([1.5]), "b": np.True_})
     assert dict(a.attrs) == {"n": 1, "l": [1.5], "b": True}
 

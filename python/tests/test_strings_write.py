@@ -54,7 +54,7 @@ def test_arrays_of_bytes_are_created_from_their_values(tmp_path, zarr_format):
     for number, options in enumerate(({}, {"dtype": "bytes"}, {"dtype": bytes, "chunks": (2, 2)})):
         a = ps.create_array(tmp_path / str(number), data=values, zarr_format=zarr_format, **options)
         assert a[...].tolist() == values.tolist()
-        assert [codec.get("name", codec.get("id")) for codec in a.codecs][0] == "vlen-bytes"
+        assert next(codec.get("name", codec.get("id")) for codec in a.codecs) == "vlen-bytes"
         assert zarr.open_array(tmp_path / str(number), mode="r")[...].tolist() == values.tolist()
         again = ps.create_array({}, data=a, zarr_format=5 - zarr_format)
         assert again[...].tolist() == values.tolist()
