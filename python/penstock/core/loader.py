@@ -437,7 +437,7 @@ def _axes(
             raise InvalidArgumentError(f"{name}: {unknown[0]!r} is not an axis of crop, which has {list(crop)}")
     made = []
     for key, length in crop.items():
-        beyond = pad.get(key, 0)
+        beyond: Any = pad.get(key, 0)
         ends = [beyond, beyond] if np.ndim(beyond) == 0 else list(beyond)
         if len(ends) != 2:
             raise InvalidArgumentError(f"pad of {key!r} must be a number, or one for each end, got {beyond!r}")
