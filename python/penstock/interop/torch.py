@@ -314,7 +314,16 @@ class Loader(data.IterableDataset):  # type: ignore[misc]
         self._rank, self._world_size, self._device = rank, ranks, device
 
     def set_epoch(self, epoch: int) -> None:
-        """Set the epoch; by default, each iteration is the next one."""
+        """Set the epoch; by default, each iteration is the next one.
+
+        The workers of a `DataLoader` iterate over copies: call this before each epoch, or all have the same order.
+        Persistent workers count on their own, and do not see this call.
+
+        Parameters
+        ----------
+        epoch
+            A number from 0 on.
+        """
         self._loader.set_epoch(epoch)
 
     def state_dict(self) -> dict[str, Any]:
