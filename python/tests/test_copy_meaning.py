@@ -237,6 +237,66 @@ def test_variables_that_are_shorter_than_their_unlimited_dimension(tmp_path: Pat
             np.testing.assert_array_equal(found[name].values, wanted[name].values)
 
 
+@pytest.mark.parametrize("source", ["netcdf-4", "classic", "many files"])
+def test_unlimited_dimensions_of_netcdf_files(tmp_path: Path, source: str) -> None:
+    netcdf = pytest.importorskip("netCDF4")
+    for k in range(2):
+        with netcdf.Dataset(
+            tmp_path / f"a{k}.nc", "w", format="NETCDF3_CLASSIC" if source == "classic" else "NETCDF4"
+        ) as file:
+            file.createDimension("t", None)
+            file.createDimension("x", 3)
+            if source != "classic":
+                file.createDimension("empty", None)
+                file.createVariable("nothing", "f4", ("empty", "x"))
+            file.createVariable("t", "f8", ("t",))[:] = np.arange(4.0) + 4 * k
+            file.createVariable("v", "f4", ("t", "x"))[:] = np.ones((4, 3))
+            file.createVariable("fixed", "i4", ("x",))[:] = 5
+    opened = ps.open_virtual(str(tmp_path / "a*.nc"), concat="t") if source == "many files" else tmp_path / "a0.nc"
+    ps.convert(opened, tmp_path / "b.nc", verify=True)
+    with netcdf.Dataset(tmp_path / "a0.nc") as wanted, netcdf.Dataset(tmp_path / "b.nc", "a") as made:
+        unlimited = {name for name, of in made.dimensions.items() if of.isunlimited()}
+        assert unlimited == {name for name, of in wanted.dimensions.items() if of.isunlimited()}
+        rows = len(made.dimensions["t"])
+        made["v"][rows] = 7
+        assert made["v"].shape == (rows + 1, 3)
+
+
+def test_netcdf_changes_what_convert_wrote_and_keeps_its_order(tmp_path: Path) -> None:
+    netcdf = pytest.importorskip("netCDF4")
+    root = ps.create_group(tmp_path / "a.zarr")
+    attributes = {f"a{k}": k for k in range(100, 0, -1)}
+    for path in ("z", "y", "inner/x", "inner/b"):
+        ps.create_array(root, path, data=np.arange(3.0), dimension_names=["n"]).attrs.update(attributes)
+    root["inner"].attrs.update(attributes)
+    ps.convert(root, tmp_path / "b.nc")
+    with netcdf.Dataset(tmp_path / "b.nc", "a") as made:
+        made.createVariable("new", "f4", ("n",))[:] = 1
+        made["inner"].createVariable("new", "f4", ("n",))
+        made["inner/x"].more = made.more = "text"
+    with netcdf.Dataset(tmp_path / "b.nc") as made:
+        for node in (made["z"], made["inner"], made["inner/b"]):
+            assert node.ncattrs() == list(attributes)
+        assert made["inner/x"].more == "text"
+        assert [*made.variables] == ["y", "z", "new"]
+    ps.convert(tmp_path / "b.nc", tmp_path / "c.nc")
+    with netcdf.Dataset(tmp_path / "c.nc") as made:
+        assert [*made.variables] == ["y", "z", "new"]
+        assert [*made["inner"].variables] == ["b", "x", "new"]
+
+
+def test_datasets_that_can_grow_still_can(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("v", (4, 3), "i4", chunks=(1024, 3), maxshape=(None, 3))
+        file.create_dataset("w", (0, 2), "i4", chunks=(8, 2), maxshape=(None, None))
+        file.create_dataset("fixed", (4, 3), "i4")
+    ps.convert(tmp_path / "a.h5", tmp_path / "b.h5", verify=True)
+    with h5py.File(tmp_path / "b.h5") as file:
+        assert [file[name].maxshape for name in ("v", "w", "fixed")] == [(None, 3), (None, None), (4, 3)]
+        assert [file[name].chunks for name in ("v", "w")] == [(1024, 3), (8, 2)]
+
+
 def test_a_missing_value_that_the_type_cannot_hold_is_kept(tmp_path: Path) -> None:
     """Packed variables may have that of their unpacked values: 1e20 with int16."""
     values = np.arange(4, dtype="i2")

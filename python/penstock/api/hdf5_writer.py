@@ -14,13 +14,16 @@ import numpy as np
 
 from penstock import _core
 from penstock.api.open import open
+from penstock.api.virtual import VirtualGroup
 from penstock.core.array import Array
 from penstock.core.chunking import as_list, plain_lengths, rule_text
 from penstock.core.data_types import NAMED_TYPES
 from penstock.core.errors import CancelledError, CorruptDataError, InvalidArgumentError, UnsupportedError
 from penstock.core.group import Group
 from penstock.core.tile_stream import Stream
-from penstock.hdf5.grown import grown_shapes
+from penstock.hdf5.file import Hdf5Group
+from penstock.hdf5.grown import grown_shapes, storage_of
+from penstock.netcdf.file import NetcdfGroup
 
 _BLOCK_BYTES = 64 << 20
 _GZIP_LEVEL = 4
@@ -47,10 +50,11 @@ def write_hdf5(source: Array | Group, path: str, chunks: Any, verify: bool, told
         chunks = [chunks] if hasattr(as_list(chunks), "__index__") and as_list(chunks) != -1 else chunks
     draft = f"{path}.{os.getpid()}.{threading.get_ident()}.tmp"
     try:
-        with h5py.File(draft, "w") as file:
+        # netCDF changes only files whose groups and variables have an order of creation.
+        with h5py.File(draft, "w", track_order=True) as file:
             if isinstance(source, Array):
                 name = _name_of(source)
-                _write_array(file, name, source, source.shape, chunks, told)
+                _write_array(file, name, source, source.shape, set(), chunks, told)
                 _name_dimensions(file[name], source)
             else:
                 _write_group(file, source, chunks, told, path.lower().endswith(_NETCDF))
@@ -76,27 +80,63 @@ def _sync(path: str) -> None:
 
 def _write_group(file: Any, source: Group, chunks: Any, told: Told, netcdf: bool) -> None:
     _write_attributes(file, source)
-    members = list(source.members(max_depth=None))
+    members = _in_file_order(source, list(source.members(max_depth=None)))
     names = {name for _, node in members if isinstance(node, Array) for name in node.dimension_names or ()}
     unknown = [name for name in chunks if name not in names] if isinstance(chunks, Mapping) else []
     if unknown:
         raise InvalidArgumentError(f"chunks: no array has a dimension {unknown[0]!r}", f"in '{source.uri}'")
     scales: dict[str, list[tuple[str, Array]]] = {}
-    grown = grown_shapes(members)
+    grown, unlimited = grown_shapes(members), _unlimited(source, members)
     for path, node in members:
         if isinstance(node, Group):
-            _write_attributes(file.require_group(path), node)
+            _write_attributes(file.create_group(path, track_order=True), node)
             continue
         own = chunks
         if isinstance(chunks, Mapping):
             own = {name: length for name, length in chunks.items() if name in (node.dimension_names or ())} or None
-        shape = grown.get(path, node.shape)
+        shape, folder = grown.get(path, node.shape), path.rpartition("/")[0]
         path = _stored_path(path, node) if netcdf else path
-        _write_array(file, path, node, shape, own, told)
-        scales.setdefault(path.rpartition("/")[0], []).append((path, node))
+        _write_array(file, path, node, shape, unlimited.get(folder, set()), own, told)
+        scales.setdefault(folder, []).append((path, node))
     numbers = itertools.count()
-    for arrays in scales.values():
-        _attach_scales(file, arrays, numbers)
+    for folder, arrays in scales.items():
+        _attach_scales(file, arrays, unlimited.get(folder, set()), numbers)
+
+
+def _in_file_order(source: Group, members: list[tuple[str, Array | Group]]) -> list[tuple[str, Array | Group]]:
+    """The members of each group in the order of its file, if that has one."""
+    groups = [("", source), *((path, node) for path, node in members if isinstance(node, Group))]
+    places = {path: {name: k for k, name in enumerate(_names_in_file_order(group))} for path, group in groups}
+
+    def place(member: tuple[str, Array | Group]) -> list[tuple[int, str]]:
+        names = member[0].split("/")
+        return [(places["/".join(names[:d])].get(name, len(members)), name) for d, name in enumerate(names)]
+
+    return sorted(members, key=place)
+
+
+def _names_in_file_order(group: Group) -> list[str]:
+    if isinstance(group, VirtualGroup) and isinstance(first := group.first_file(), Group):
+        return _names_in_file_order(first)
+    if isinstance(group, NetcdfGroup):
+        return [each["name"] for each in group.header["variables"]]
+    return list(group.names_in_file_order) if isinstance(group, Hdf5Group) else []
+
+
+def _unlimited(source: Group, members: list[tuple[str, Array | Group]]) -> dict[str, set[str]]:
+    """The names of the unlimited dimensions, by the path of their group; of many files as one, those of the first."""
+    first = source.first_file() if isinstance(source, VirtualGroup) else None
+    if isinstance(first, Group):
+        return _unlimited(first, list(first.members(max_depth=None)))
+    out: dict[str, set[str]] = {}
+    for path, node in [("", source), *members]:
+        if isinstance(node, NetcdfGroup):
+            out[path] = {name for name, _, unlimited in node.header["dimensions"] if unlimited}
+        elif isinstance(node, Array):
+            limits = storage_of(node).get("maxshape") or ()
+            names = {str(n) for n, most in zip(node.dimension_names or (), limits, strict=False) if n and most is None}
+            out.setdefault(path.rpartition("/")[0], set()).update(names)
+    return out
 
 
 def _stored_path(path: str, array: Array) -> str:
@@ -107,7 +147,7 @@ def _stored_path(path: str, array: Array) -> str:
     return f"{folder}{slash}_nc4_non_coord_{name}" if is_other else path
 
 
-def _attach_scales(file: Any, arrays: list[tuple[str, Array]], numbers: Iterator[int]) -> None:
+def _attach_scales(file: Any, arrays: list[tuple[str, Array]], unlimited: set[str], numbers: Iterator[int]) -> None:
     """Scales for the named dimensions of a group, as in netCDF-4.
 
     A variable with the name of its first dimension is the scale; otherwise one is created, which is netCDF's form of a
@@ -128,7 +168,9 @@ def _attach_scales(file: Any, arrays: list[tuple[str, Array]], numbers: Iterator
         for dimension, length in zip(names, file[path].shape, strict=True):
             at = f"{path.rpartition('/')[0]}/{dimension}".strip("/")
             if dimension is not None and dimension not in scales and at not in file:
-                made = file.create_dataset(at, (length,), ">f4")
+                made = file.create_dataset(
+                    at, (length,), ">f4", track_order=True, maxshape=(None,) if dimension in unlimited else None
+                )
                 made.make_scale(f"This is a netCDF dimension but not a netCDF variable. {length:10d}")
                 scales[dimension] = (at, length)
         lengths = {dimension: length for dimension, (_, length) in scales.items()}
@@ -152,8 +194,11 @@ def _name_dimensions(made: Any, source: Array) -> None:
             made.dims[d].label = name
 
 
-def _write_array(file: Any, path: str, source: Array, shape: tuple[int, ...], chunks: Any, told: Told) -> None:
-    """A dataset of `shape`, whose elements after those of `source` have the fill value."""
+def _write_array(
+    file: Any, path: str, source: Array, shape: tuple[int, ...], unlimited: set[str], chunks: Any, told: Told
+) -> None:
+    """A dataset of `shape`, whose elements after those of `source` have the fill value. The dimensions in `unlimited`,
+    and those that grow in the source, can grow."""
     import h5py
 
     dtype: Any = source.dtype
@@ -161,8 +206,11 @@ def _write_array(file: Any, path: str, source: Array, shape: tuple[int, ...], ch
         dtype = h5py.string_dtype("ascii" if _has_bytes(source) else "utf-8")
     elif dtype.kind in "mM" or dtype.name in NAMED_TYPES:
         raise UnsupportedError(f"HDF5 has no type for {source.dtype}", f"array '{source.uri}'")
+    grows = [name in unlimited for name in source.dimension_names or (None,) * source.ndim]
+    for d, most in enumerate(storage_of(source).get("maxshape") or ()):
+        grows[d] |= most is None
     options: dict[str, Any] = {}
-    if source.ndim and source.size:
+    if source.ndim and (source.size or any(grows)):
         lengths = (
             source.chunks
             if chunks is None
@@ -179,15 +227,20 @@ def _write_array(file: Any, path: str, source: Array, shape: tuple[int, ...], ch
                 f"chunks {tuple(lengths)} are for {len(lengths)} dimensions, the array has {source.ndim}",
                 f"array '{source.uri}'",
             )
-        lengths = tuple(max(1, min(n, m)) for n, m in zip(lengths, source.shape, strict=True))
+        lengths = tuple(
+            max(1, n if may_grow else min(n, m)) for n, m, may_grow in zip(lengths, shape, grows, strict=True)
+        )
         options = {
             "chunks": lengths,
             "compression": "gzip",
             "compression_opts": _GZIP_LEVEL,
             "shuffle": dtype.kind != "O",
+            "maxshape": tuple(None if may_grow else m for m, may_grow in zip(shape, grows, strict=True)),
         }
     try:
-        made = file.create_dataset(path, shape, dtype, fillvalue=_fill_value(source, dtype), **options)
+        made = file.create_dataset(
+            path, shape, dtype, track_order=True, fillvalue=_fill_value(source, dtype), **options
+        )
     except TypeError as error:  # fields that are times, or text of UCS-4
         raise UnsupportedError(f"HDF5 has no type for {source.dtype}: {error}", f"array '{source.uri}'") from None
     _write_attributes(made, source)
