@@ -1,4 +1,5 @@
-"""`convert` and `rechunk` by several processes: MPI ranks, workers of Dask, and processes that are killed."""
+"""`convert` and `rechunk` by several processes: MPI ranks, workers of Dask, and processes that are killed. Sources are
+Zarr, shards, and the groups of files: HDF5, NetCDF, references, joined files."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 import penstock as ps
 import pytest
-from penstock.api.shared_copy import has_two_passes, shared_copy
+from penstock.api.shared_copy import SharedCopy, Steps, has_two_passes, shared_copy
 
 VALUES = np.random.default_rng(3).integers(0, 1000, (37, 60, 50)).astype("i4")
 PROGRAM = Path(__file__).parent / "programs" / "mpi_copies.py"
@@ -23,12 +24,13 @@ LAUNCHER = shutil.which("mpirun")
 
 # For each: the function, chunks, options. The second rechunk needs a scratch file, even with this much memory.
 WORK: dict[str, tuple[str, Any, dict[str, Any]]] = {
-    "direct": ("rechunk", (8, 60, 50), {"memory": "600KiB"}),
+    "direct": ("rechunk", {"t": 8, "y": 60, "x": 50}, {"memory": "600KiB"}),
     "two passes": ("rechunk", {"t": -1, "y": 7, "x": 9}, {"memory": "256KiB"}),
     "bytes": ("convert", None, {}),
     "other codec": ("convert", None, {"codecs": ["gzip"], "verify": True}),
     "version 2": ("convert", None, {"zarr_format": 2}),
 }
+FILES = ["hdf5", "classic", "references", "virtual"]
 
 
 def source(folder: Path) -> Path:
@@ -42,7 +44,42 @@ def source(folder: Path) -> Path:
     return folder / "s.zarr"
 
 
-def alone(which: str, of: Path, to: Path) -> None:
+def file_source(kind: str, folder: Path) -> Path | ps.Group:
+    """A group of a file, with the dimensions t (unlimited), y and x. HDF5 has a variable that is shorter than t."""
+    if kind == "classic":
+        netcdf = pytest.importorskip("netCDF4")
+        with netcdf.Dataset(folder / "s.nc", "w", format="NETCDF3_CLASSIC") as file:
+            for name, length in (("t", None), ("y", 60), ("x", 50)):
+                file.createDimension(name, length)
+            file.title = "T"
+            file.createVariable("a", "i4", ("t", "y", "x"))[:] = VALUES
+            file.createVariable("t", "f8", ("t",))[:] = np.arange(37.0)
+        return folder / "s.nc"
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(folder / "s.nc", "w") as file:
+        file.attrs["title"] = "T"
+        for name, length, most in (("t", 37, None), ("y", 60, 60), ("x", 50, 50)):
+            file.create_dataset(name, data=np.arange(float(length)), maxshape=(most,)).make_scale(name)
+        cube = file.create_dataset("a", data=VALUES, chunks=(2, 60, 50), maxshape=(None, 60, 50))
+        cube.attrs["units"] = "K"
+        for d, name in enumerate("tyx"):
+            cube.dims[d].attach_scale(file[name])
+        if kind == "hdf5":
+            short = file.create_dataset("short", data=np.arange(20.0), maxshape=(None,), chunks=(16,), fillvalue=-1)
+            short.dims[0].attach_scale(file["t"])
+            inner = file.create_group("in")
+            inner.attrs["n"] = 1
+            inner.create_dataset("text", data=["a", "bc"], dtype=h5py.string_dtype())
+    if kind == "hdf5":
+        return folder / "s.nc"
+    joined = ps.open_virtual([folder / "s.nc"], concat="t")
+    if kind == "virtual":
+        return joined
+    ps.save_references(joined, folder / "s.json")
+    return folder / "s.json"
+
+
+def alone(which: str, of: Path | ps.Group, to: Path) -> None:
     name, chunks, options = WORK[which]
     if name == "rechunk":
         ps.rechunk(of, to, chunks, **options)
@@ -75,6 +112,97 @@ def test_parts_in_any_order_are_the_whole(which: str, count: int, tmp_path: Path
     work.run("finish")
     assert_same_files(tmp_path / "whole.zarr", tmp_path / "t.zarr")
     assert not scratch_files(tmp_path)
+
+
+def every_stage(work: SharedCopy, count: int) -> Steps:
+    """Run all parts; returns the plan."""
+    plan = work.run("prepare")
+    for stage in ("first", "second", "compare"):
+        for number in reversed(range(count)):
+            work.run(stage, number, count, None if stage == "compare" else plan)
+    work.run("finish")
+    return plan
+
+
+# A variable of the classic file is one chunk, which is larger than the memory of two passes.
+OF_FILES = [(kind, which) for kind in FILES for which in WORK if (kind, which) != ("classic", "two passes")]
+
+
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize(("kind", "which"), OF_FILES)
+def test_parts_of_a_file_are_the_whole(kind: str, which: str, count: int, tmp_path: Path) -> None:
+    of = file_source(kind, tmp_path)
+    alone(which, of, tmp_path / "whole.zarr")
+    name, chunks, options = WORK[which]
+    work = shared_copy(of, tmp_path / "t.zarr", chunks, name == "convert", options).bounded(1, 2)
+    assert has_two_passes(every_stage(work, count)) == (which == "two passes")
+    assert_same_files(tmp_path / "whole.zarr", tmp_path / "t.zarr")
+    if kind == "hdf5":
+        assert work.open()["short"].shape == (37,)
+    again = shared_copy(of, tmp_path / "t.zarr", chunks, name == "convert", {**options, "resume": True})
+    every_stage(again.bounded(1, 2), count)
+    assert_same_files(tmp_path / "whole.zarr", tmp_path / "t.zarr")
+    assert not scratch_files(tmp_path)
+
+
+def test_a_lost_part_of_a_file_is_written_again(tmp_path: Path) -> None:
+    of = file_source("hdf5", tmp_path)
+    ps.convert(of, tmp_path / "whole.zarr")
+    ps.convert(of, tmp_path / "t.zarr")
+    for lost in ("a/c/3/0/0", "in/zarr.json", "y/c/0", "y/zarr.json", "zarr.json"):
+        (tmp_path / "t.zarr" / lost).unlink()
+    shutil.rmtree(tmp_path / "t.zarr" / "short")
+    ps.convert(of, tmp_path / "t.zarr", resume=True)
+    assert_same_files(tmp_path / "whole.zarr", tmp_path / "t.zarr")
+
+
+def test_a_copy_of_a_file_does_not_continue_another_one(tmp_path: Path) -> None:
+    of = file_source("hdf5", tmp_path)
+    made = ps.convert(of, tmp_path / "t.zarr")
+    refused: list[tuple[dict[str, Any], str]] = [
+        ({}, "already exists"),
+        ({"resume": True, "overwrite": True}, "not both"),
+        ({"resume": True, "zarr_format": 2}, "is Zarr v3, the copy is v2"),
+        ({"resume": True, "chunks": {"y": 7}}, "not the one that was interrupted"),
+    ]
+    for options, words in refused:
+        with pytest.raises(ps.InvalidArgumentError, match=words):
+            ps.convert(of, tmp_path / "t.zarr", **options)
+    made["short"][3] = 99
+    with pytest.raises(ps.CorruptDataError, match="other elements"):
+        ps.convert(of, tmp_path / "t.zarr", resume=True, verify=True)
+    work = shared_copy(of, tmp_path / "new.zarr", None, True, {}).bounded(1, 2)
+    with pytest.raises(ps.ConflictError, match="not prepared"):
+        work.run("first", 0, 2)
+    ps.create_array(tmp_path / "x.zarr", shape=(3,), dtype="i4")
+    with pytest.raises(ps.InvalidArgumentError, match="is an array, not a group"):
+        ps.convert(of, tmp_path / "x.zarr", resume=True)
+
+
+KILLED = """
+import os, signal, sys
+import penstock as ps
+calls = 0
+def progress(*state):
+    global calls
+    calls += 1
+    if calls == int(sys.argv[3]):
+        os.kill(os.getpid(), signal.SIGKILL)
+ps.convert(sys.argv[1], sys.argv[2], zarr_format=int(sys.argv[4]), threads=1, resume=True, progress=progress)
+"""
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_a_killed_conversion_of_a_file_continues(zarr_format: int, tmp_path: Path) -> None:
+    of = file_source("hdf5", tmp_path)
+    ps.convert(of, tmp_path / "whole.zarr", zarr_format=zarr_format)
+    ended = []
+    for call in (1, 3, 1000):
+        command = [sys.executable, "-c", KILLED, str(of), str(tmp_path / "t.zarr"), str(call), str(zarr_format)]
+        ended.append(subprocess.run(command, timeout=120).returncode)
+    assert ended[0] == -signal.SIGKILL
+    assert ended[-1] == 0
+    assert_same_files(tmp_path / "whole.zarr", tmp_path / "t.zarr")
 
 
 class Counting(MutableMapping):  # type: ignore[type-arg]
@@ -216,6 +344,20 @@ def test_two_workers_of_dask_convert_a_group(tmp_path: Path) -> None:
     assert_same_files(tmp_path / "whole.zarr", tmp_path / "t.zarr")
 
 
+@pytest.mark.parametrize("kind", ["hdf5", "classic"])
+def test_two_workers_of_dask_convert_a_file(kind: str, tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed")
+    import penstock.dask
+
+    of = file_source(kind, tmp_path)
+    alone("other codec", of, tmp_path / "whole.zarr")
+    cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None)
+    with cluster, distributed.Client(cluster) as client:
+        made = penstock.dask.convert(of, tmp_path / "t.zarr", client=client, codecs=["gzip"], verify=True, parts=5)
+    np.testing.assert_array_equal(made["a"][...], VALUES)
+    assert_same_files(tmp_path / "whole.zarr", tmp_path / "t.zarr")
+
+
 def launch(ranks: int, *arguments: Any) -> subprocess.CompletedProcess[str]:
     command = [
         *(LAUNCHER or "", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", str(ranks)),
@@ -229,10 +371,10 @@ needs_mpi: Callable[..., Any] = pytest.mark.skipif(LAUNCHER is None, reason="mpi
 
 
 @needs_mpi
-@pytest.mark.parametrize("ranks", [1, 2, 3])
-def test_ranks_write_the_same_as_one_process(ranks: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("ranks", "kind"), [(1, "zarr"), (2, "zarr"), (3, "zarr"), (2, "hdf5")])
+def test_ranks_write_what_one_process_writes(ranks: int, kind: str, tmp_path: Path) -> None:
     pytest.importorskip("mpi4py")
-    of = source(tmp_path)
+    of = source(tmp_path) if kind == "zarr" else file_source(kind, tmp_path)
     done = launch(ranks, "all", of, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     for which in WORK:

@@ -14,13 +14,14 @@ import numpy as np
 
 from penstock import _core
 from penstock.api.create_options import AUTO, check_format, check_name, codecs_of
+from penstock.api.hdf5_writer import compare_start
 from penstock.api.open import open, open_array
 from penstock.api.written_values import warn_of_place
 from penstock.core.array import Array
 from penstock.core.attributes import to_json
 from penstock.core.chunking import rule_text
 from penstock.core.context import Context, current_context
-from penstock.core.errors import InvalidArgumentError, UnsupportedError
+from penstock.core.errors import InvalidArgumentError, NotFoundError, UnsupportedError
 from penstock.core.group import Group
 from penstock.core.progress import ProgressLine, callback_of, progress_display
 from penstock.core.sizes import parse_bytes
@@ -221,12 +222,18 @@ def copy_members(source: Group, target: str, options: dict[str, Any]) -> Mapping
 def _copy_members(
     source: Group, store: _core.Store, inside: bytes, options: dict[str, Any], context: Context
 ) -> Mapping[str, Any]:
-    """Copy a group whose members Python opens (HDF5): everything is opened and checked before the first write."""
-    done: Counter[str] = Counter(groups=1)
-    if options["resume"] or options.get("part"):
-        raise UnsupportedError(f"a copy of {source.format} groups cannot be resumed or shared: '{source.uri}'")
+    """Copy a group whose members Python opens (HDF5): everything is opened and checked before the first write.
+
+    Of a copy that several processes share, this is the stage `options["part"]`, as for the engine's groups: "prepare"
+    creates the groups and "finish" sets the lengths of grown arrays; each other stage is that of every array.
+    """
+    stage, number, _ = options.get("part") or ("whole", 0, 1)
+    if options["overwrite"] and options["resume"]:
+        raise InvalidArgumentError("a copy either overwrites its destination or resumes, not both")
+    makes_metadata = stage in ("whole", "prepare")
+    resumes = options["resume"] or not makes_metadata
     nodes, left_out = _nodes_below(source, options["zarr_format"] or 3)
-    if left_out and not options.get("check_only"):
+    if left_out and makes_metadata and not options.get("check_only"):
         warnings.warn(f"not copied from '{source.uri}': {'; '.join(left_out)}", stacklevel=4)
     _check_names([node for _, node in nodes if isinstance(node, Array)], options)
     checks = {**options, "overwrite": False, "check_only": True, "progress": None}
@@ -239,30 +246,81 @@ def _copy_members(
         return {"arrays": len(steps), "steps": steps}
     zarr_format = options["zarr_format"] or 3
     grown = grown_shapes(nodes)
-    attributes = to_json(dict(source.attrs))
     fresh = _core.replace(store, inside) if options["overwrite"] else None
     to, root = (store, inside) if fresh is None else (fresh.store, b"")
     overwrite = bool(options["overwrite"]) and fresh is None
     options = {**options, "overwrite": False}
+    done: Counter[str] = Counter()
+    steps = []
+
+    def make_group(at: bytes, node: Group, overwrite: bool = False) -> None:
+        done["groups"] += 1
+        if not resumes or not _is_group(to, at, zarr_format, context):
+            _core.create_group(to, context, at, zarr_format, overwrite, to_json(dict(node.attrs)))
+
     try:
-        _core.create_group(to, context, root, zarr_format, overwrite, attributes)
+        if makes_metadata:
+            make_group(root, source, overwrite)
         for name, node in nodes:
             at = b"/".join(part for part in (root, os.fsencode(name)) if part)
-            if isinstance(node, Array):
-                copied = _core.copy(node, to, at, _for_array(options, node))
-                del copied["steps"]
-                done.update(copied)
-                if name in grown:
-                    open_array(to, os.fsdecode(at), context=context).resize(grown[name])
-            else:
-                done["groups"] += 1
-                _core.create_group(to, context, at, zarr_format, False, to_json(dict(node.attrs)))
+            if isinstance(node, Group):
+                if makes_metadata:
+                    make_group(at, node)
+                continue
+            wanted = _for_array(options, node)
+            shape = grown.get(name)
+            if shape is not None and resumes and (made := _grown_copy(node, to, at, shape, wanted, context)):
+                # Arrays grow when all their elements are copied.
+                if options["verify"] and number == 0 and stage in ("whole", "compare"):
+                    compare_start(node, made)
+                done["arrays"] += 1
+                continue
+            copied = dict(_core.copy(node, to, at, wanted))
+            steps += [(name, *step[1:]) for step in copied.pop("steps")]
+            done.update(copied)
+            if shape is not None and stage in ("whole", "finish"):
+                open_array(to, os.fsdecode(at), context=context).resize(shape)
         if fresh is not None:
             fresh.commit()
     finally:
         if fresh is not None:
             fresh.discard()
     return {**done, "steps": steps}
+
+
+def _is_group(store: _core.Store, at: bytes, zarr_format: int, context: Context) -> bool:
+    """Whether a group of that format exists there: False if nothing does."""
+    try:
+        there = open(store, os.fsdecode(at), context=context, use_consolidated=False)
+    except NotFoundError:
+        return False
+    if isinstance(there, Array):
+        raise InvalidArgumentError(f"'{there.uri}' is an array, not a group")
+    if there.format != f"zarr{zarr_format}":
+        raise InvalidArgumentError(f"'{there.uri}' is Zarr v{there.format[-1]}, the copy is v{zarr_format}")
+    return True
+
+
+def _grown_copy(
+    source: Array, store: _core.Store, at: bytes, shape: tuple[int, ...], options: dict[str, Any], context: Context
+) -> Array | None:
+    """The complete copy of an array that an interrupted copy has given its shape in netCDF."""
+    try:
+        there = open(store, os.fsdecode(at), context=context, use_consolidated=False)
+    except NotFoundError:
+        return None
+    if not isinstance(there, Array) or there.shape != shape:
+        return None
+    # The metadata that the copy would create, in memory.
+    plain = {"part": ("prepare", 0, 1), "memory": 1 << 20, "threads": 1, "resume": False, "progress": None}
+    in_memory: dict[str, Any] = {}
+    _core.copy(source, _core.dict_store(in_memory), b"", {**options, **plain, "decode_once": False, "scratch": None})
+    made = open_array(in_memory, context=context)
+    return there if _storage_of(made) == _storage_of(there) else None  # the engine reports what differs
+
+
+def _storage_of(array: Array) -> tuple[Any, ...]:
+    return array.dtype, array.chunks, array.shards, array.format
 
 
 def _nodes_below(source: Group, zarr_format: int, path: str = "") -> tuple[list[tuple[str, Array | Group]], list[str]]:

@@ -325,21 +325,13 @@ def _verify(source: Array | Group, made: Any) -> None:
     grown = grown_shapes(members)
     for path, node in members:
         if path in grown:
-            _compare_start(node, made[path])
+            compare_start(node, made[path])
         elif isinstance(node, Array):
             _compare(node, made[path])
     return None
 
 
-def _compare(source: Array, made: Any) -> None:
-    """The engine compares elements of one type; text of fixed length has another type in HDF5."""
-    if source.dtype.kind == "U":
-        _compare_start(source, made)
-    else:
-        _core.compare(source, made)
-
-
-def _compare_start(source: Any, made: Any) -> None:
+def compare_start(source: Any, made: Any) -> None:
     """As `compare`, of the elements that `source` has."""
     if not source.size:
         return
