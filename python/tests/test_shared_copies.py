@@ -329,6 +329,12 @@ def test_dask_repeats_the_parts_of_a_killed_worker(which: str, tmp_path: Path) -
     assert not scratch_files(tmp_path)
 
 
+def test_progress_names_the_arrays_of_a_file(tmp_path: Path) -> None:
+    of = file_source("hdf5", tmp_path)
+    seen: set[str] = set()
+    ps.copy(of, tmp_path / "t.zarr", progress=lambda path, done, total: seen.add(path))
+    assert seen == {"a", "in/text", "short", "t", "x", "y"}
+
 def test_two_workers_of_dask_convert_a_group(tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed")
     import penstock.dask

@@ -275,7 +275,7 @@ def _copy_members(
                     compare_start(node, made)
                 done["arrays"] += 1
                 continue
-            copied = dict(_core.copy(node, to, at, wanted))
+            copied = dict(_core.copy(node, to, at, {**wanted, "progress": _named(options["progress"], name)}))
             steps += [(name, *step[1:]) for step in copied.pop("steps")]
             done.update(copied)
             if shape is not None and stage in ("whole", "finish"):
@@ -391,6 +391,11 @@ def _for_array(options: dict[str, Any], array: Array) -> dict[str, Any]:
             rule = json.loads(options[key])
             made[key] = json.dumps({name: rule[name] for name in names if _has(array, name)})
     return made
+
+
+def _named(progress: Callable[..., Any] | None, path: str) -> Callable[..., Any] | None:
+    """The function for one array, whose path within the group is `path`."""
+    return None if progress is None else lambda _, done, total: progress(path, done, total)
 
 
 def _line(progress: Progress | bool | None) -> Callable[..., Any] | None:
