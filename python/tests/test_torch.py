@@ -68,10 +68,34 @@ def test_the_loaders_order_does_not_depend_on_workers_and_ranks(tmp_path: Path, 
         Loader(a, batch_size=4), batch_size=None, num_workers=workers, multiprocessing_context=SPAWN[workers]
     )
     assert numbers(whole) == expected
-    halves = [Loader(a, batch_size=4, rank=rank, ranks=2) for rank in range(2)]
-    assert [len(each) for each in halves] == [12, 12]
-    got = [numbers(each) for each in halves]
-    assert [batch for pair in zip(*got, strict=True) for batch in pair] == expected[:24]
+    for name in ("ranks", "world_size"):
+        halves = [Loader(a, batch_size=4, rank=rank, **{name: 2}) for rank in range(2)]
+        assert [len(each) for each in halves] == [12, 12]
+        got = [numbers(each) for each in halves]
+        assert [batch for pair in zip(*got, strict=True) for batch in pair] == expected[:24]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"rank": 1}, "rank is given without world_size"),
+        ({"world_size": 2}, "world_size is given without rank"),
+        ({"ranks": 2}, "ranks is given without rank"),
+        ({"rank": 2, "world_size": 2}, "rank must be from 0 to 1, it is 2"),
+        ({"rank": 1, "ranks": 2, "world_size": 2}, "ranks and world_size are names of one option"),
+    ],
+)
+def test_a_rank_and_the_number_of_ranks_are_given_together(given: dict[str, int], words: str) -> None:
+    from penstock.torch import Batches, Loader, Rows
+
+    a = ps.create_array({}, data=np.zeros((8, 2)))
+    with pytest.raises(ps.InvalidArgumentError, match=words):
+        Loader(a, batch_size=2, **given)
+    if "ranks" not in given:
+        with pytest.raises(ps.InvalidArgumentError, match=words):
+            Batches(a, batch_size=2, **given)
+        with pytest.raises(ps.InvalidArgumentError, match=words):
+            Rows(a, 2, **given)
 
 
 SPAWN = {0: None, 1: "fork", 3: "spawn"}

@@ -281,9 +281,10 @@ class Loader(data.IterableDataset):  # type: ignore[misc]
     """The batches of `penstock.loader` as tensors of PyTorch; it has the arguments of `penstock.loader`.
 
     It can be iterated directly, in one process, with the engine's threads. A `DataLoader` takes it with
-    `batch_size=None`; its workers take turns, so that the order stays the same. `rank` and `ranks` are those of
-    torch.distributed if it runs; then batches that only some ranks would have are omitted (`drop_last`). `state_dict`
-    and `load_state_dict` are those of `penstock.Loader`, for iterations without workers.
+    `batch_size=None`; its workers take turns, so that the order stays the same. `rank` and `world_size` (or `ranks`)
+    are given together; by default they are those of torch.distributed if it runs. With several ranks, batches that
+    only some of them would have are omitted (`drop_last`). `state_dict` and `load_state_dict` are those of
+    `penstock.Loader`, for iterations without workers.
 
     Parameters
     ----------
@@ -306,8 +307,9 @@ class Loader(data.IterableDataset):  # type: ignore[misc]
     """
 
     def __init__(self, *arguments: Any, device: str | None = None, **options: Any) -> None:
-        names = {name: options.pop(name, None) for name in ("ranks", "world_size")}
-        rank, ranks = _ranks(options.pop("rank", None), either(**names))
+        name = "ranks" if options.get("ranks") is not None else "world_size"
+        count = either(ranks=options.pop("ranks", None), world_size=options.pop("world_size", None))
+        rank, ranks = _ranks(options.pop("rank", None), count, name)
         if ranks > 1:
             options.setdefault("drop_last", True)
         self._loader = loader(*arguments, rank=rank, ranks=ranks, **options)
@@ -451,9 +453,11 @@ def _rows_of(arrays: Arrays) -> Sequence[Sample]:
     return range(arrays.shape[0])
 
 
-def _ranks(rank: int | None, world_size: int | None) -> tuple[int, int]:
+def _ranks(rank: int | None, world_size: int | None, name: str = "world_size") -> tuple[int, int]:
+    """Rank and number of ranks. `name`: of the second argument."""
     if (rank is None) != (world_size is None):
-        raise InvalidArgumentError("rank and world_size go together")
+        given, missing = ("rank", name) if world_size is None else (name, "rank")
+        raise InvalidArgumentError(f"{given} is given without {missing}: both are given, or neither")
     if rank is None or world_size is None:
         running = torch.distributed.is_available() and torch.distributed.is_initialized()
         return (torch.distributed.get_rank(), torch.distributed.get_world_size()) if running else (0, 1)
