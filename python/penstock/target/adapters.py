@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from penstock.core.errors import ConflictError, ReadOnlyError, UnsupportedError
 from penstock.core.job import answers
+from penstock.target.options import options_named
 from penstock.target.store import Store
 
 if TYPE_CHECKING:
@@ -398,7 +399,8 @@ class FsspecAdapter(AsyncAdapter):
         if length == 0:
             return b"" if await self.fs._exists(self.path(key)) else None
         try:
-            value = await self.fs._cat_file(self.path(key), **self._range(offset, length, from_end))
+            with options_named(self.fs):
+                value = await self.fs._cat_file(self.path(key), **self._range(offset, length, from_end))
         except _ABSENT:
             return None
         return _cut_whole(value, offset, length, from_end)
@@ -407,7 +409,8 @@ class FsspecAdapter(AsyncAdapter):
         if length == 0:
             return b"" if self.fs.exists(self.path(key)) else None
         try:
-            value = self.fs.cat_file(self.path(key), **self._range(offset, length, from_end))
+            with options_named(self.fs):
+                value = self.fs.cat_file(self.path(key), **self._range(offset, length, from_end))
         except _ABSENT:
             return None
         return _cut_whole(value, offset, length, from_end)
@@ -415,9 +418,10 @@ class FsspecAdapter(AsyncAdapter):
     def list(self, prefix: str, children: bool) -> list[str]:
         folder = self.path(prefix).rstrip("/")
         try:
-            if not children:
-                return [self.key(path) for path in self.fs.find(folder)]
-            found = self.fs.ls(folder, detail=True)
+            with options_named(self.fs):
+                if not children:
+                    return [self.key(path) for path in self.fs.find(folder)]
+                found = self.fs.ls(folder, detail=True)
         except _ABSENT:
             return []
         return [self.key(item["name"]) + ("/" if item["type"] == "directory" else "") for item in found]
@@ -427,7 +431,8 @@ class FsspecAdapter(AsyncAdapter):
         if absent and await self.fs._exists(path):
             return False
         try:
-            await self.fs._pipe_file(path, value)
+            with options_named(self.fs):
+                await self.fs._pipe_file(path, value)
         except FileNotFoundError:
             await self.fs._makedirs(path.rpartition("/")[0], exist_ok=True)
             await self.fs._pipe_file(path, value)
@@ -442,7 +447,8 @@ class FsspecAdapter(AsyncAdapter):
         if absent and self.fs.exists(path):  # few file systems have an exclusive create
             return False
         try:
-            self.fs.pipe_file(path, value)
+            with options_named(self.fs):
+                self.fs.pipe_file(path, value)
         except FileNotFoundError:
             self.fs.makedirs(path.rpartition("/")[0], exist_ok=True)
             self.fs.pipe_file(path, value)

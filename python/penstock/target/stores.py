@@ -22,6 +22,7 @@ from penstock.target.adapters import (
     ZarrSyncAdapter,
     stamp_of,
 )
+from penstock.target.options import unknown_option
 
 
 def _is_zarr_store(target: Any) -> bool:
@@ -139,13 +140,16 @@ def place_of_others(
     options = dict(storage_options or {})
     reasons = [reason] if reason else []
     try:
-        url_to_fs = importlib.import_module("fsspec.core").url_to_fs
+        core = importlib.import_module("fsspec.core")
     except ImportError:
         reasons.append("fsspec is not installed")
     else:
         try:
-            fs, path = url_to_fs(uri, **options)
+            fs, path = core.url_to_fs(uri, **options)
             return (fsspec_store(fs, path, context), b"") if is_folder else fsspec_file(fs, path, context)
+        except TypeError as error:
+            kind = core.get_filesystem_class(scheme.partition("::")[0])
+            raise unknown_option(error, scheme, kind, options) or error from None
         except (ImportError, ValueError) as error:  # the scheme does not exist, or a package for it is missing
             reasons.append(f"fsspec: {error}")
     try:

@@ -1,0 +1,70 @@
+"""Storage options that neither the engine nor the library that opens a URI has."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from penstock import _core
+from penstock.core.errors import InvalidArgumentError
+
+_OF_ALL = ("headers", "ca_bundle", "connect_timeout", "timeout", "retries", "token")
+_OF_BUCKETS = ("anon", "skip_signature", "key", "secret", "endpoint_url", "region", "path_style")
+ENGINES_OWN: Mapping[str, tuple[str, ...]] = {
+    "http": (*_OF_ALL, "netrc"),
+    "https": (*_OF_ALL, "netrc"),
+    "s3": (*_OF_ALL, *_OF_BUCKETS, "profile"),
+    "gs": (*_OF_ALL, *_OF_BUCKETS),
+}
+"""Options of the engine's stores that are suggested for others."""
+
+_UNKNOWN = re.compile(r"unexpected keyword argument '(\w+)'")
+
+
+@contextlib.contextmanager
+def options_named(fs: Any) -> Iterator[None]:
+    """Replace the TypeError of a client of an fsspec file system by an error that names the storage option."""
+    try:
+        yield
+    except TypeError as error:
+        kind = type(fs)
+        protocol = kind.protocol if isinstance(kind.protocol, str) else kind.protocol[0]
+        found = unknown_option(error, protocol, kind, getattr(fs, "storage_options", None) or {})
+        if found is None:
+            raise
+        raise found from error
+
+
+def unknown_option(
+    error: TypeError, scheme: str, kind: type[Any], given: Mapping[str, Any]
+) -> InvalidArgumentError | None:
+    """The error for an option that a client refused; None if `error` has another reason.
+
+    Parameters
+    ----------
+    scheme
+        Of the URI.
+    kind
+        The class of the fsspec file system.
+    given
+        The storage options.
+    """
+    found = _UNKNOWN.search(str(error))
+    if found is None:
+        return None
+    name, inside = found[1], ""
+    if name not in given:
+        holders = [key for key, value in given.items() if isinstance(value, Mapping) and name in value]
+        if not holders:
+            return None
+        inside = f" in '{holders[0]}'"
+    known = dict.fromkeys(ENGINES_OWN.get(scheme, ()))
+    for each in kind.__mro__[:-1]:
+        if "__init__" in vars(each):
+            known |= dict.fromkeys(inspect.signature(vars(each)["__init__"]).parameters)
+    near = _core.nearest_word(name, [each for each in known if each not in (name, "self", "kwargs")])
+    hint = f"; did you mean '{near}'?" if near else ""
+    return InvalidArgumentError(f"'{scheme}' has no storage option '{name}'{inside}{hint}")

@@ -1,0 +1,52 @@
+"""Storage options that neither the engine nor the library that opens a URI has are named, with the nearest one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import penstock as ps
+import pytest
+from penstock import _core
+from penstock.target.options import ENGINES_OWN
+
+
+@pytest.mark.parametrize(
+    ("uri", "module", "options", "words"),
+    [
+        ("http://127.0.0.1:9/x.zarr", "aiohttp", {"hedders": {}}, "'http' has no storage option 'hedders'; did you"),
+        ("http://127.0.0.1:9/x.nc", "aiohttp", {"zzz": 1}, "'http' has no storage option 'zzz'$"),
+        ("s3://bucket/x.zarr", "s3fs", {"anonn": True}, "'s3' has no storage option 'anonn'; did you mean 'anon'"),
+        ("s3://bucket/x.zarr", "s3fs", {"client_kwargs": {"endpoint_ulr": ""}}, "'endpoint_ulr' in 'client_kwargs'"),
+    ],
+)
+def test_an_unknown_option_is_named(uri: str, module: str, options: dict[str, Any], words: str) -> None:
+    pytest.importorskip("fsspec")
+    pytest.importorskip(module)
+    with pytest.raises(ps.InvalidArgumentError) as raised:
+        ps.open(uri, storage_options=options)
+    first = str(raised.value).splitlines()[0]
+    assert words.rstrip("$") in first
+    assert not words.endswith("$") or first.endswith(words[:-1])
+    if uri.endswith("x.zarr"):
+        with pytest.raises(ps.InvalidArgumentError, match="has no storage option"):
+            ps.create_array(uri, shape=(3,), dtype="i4", storage_options=options)
+
+
+def test_suggested_options_are_the_engines(tmp_path: Any) -> None:
+    for scheme, names in ENGINES_OWN.items():
+        for name in names:
+            assert _core.serves(f"{scheme}://bucket/x".encode(), {name: None}, lambda: False), (scheme, name)
+
+
+def test_another_type_error_is_not_changed() -> None:
+    fsspec = pytest.importorskip("fsspec")
+
+    class Broken(fsspec.AbstractFileSystem):  # type: ignore[misc, name-defined]
+        protocol = "broken"
+
+        def cat_file(self, path: str, start: Any = None, end: Any = None, **options: Any) -> bytes:
+            raise TypeError("reader() got an unexpected keyword argument 'size'")
+
+    fs = Broken(skip_instance_cache=True)
+    with pytest.raises(ps.StorageError, match="reader\\(\\) got an unexpected keyword argument 'size'"):
+        ps.open(fsspec.FSMap("folder", fs))
