@@ -147,6 +147,8 @@ void bind_shard_writer(nb::module_& m) {
           if (!watch_without_gil(progress, bytes, work)) throw_python_error();
         };
         save_options as;
+        if (options.contains("memory") && !options["memory"].is_none())
+          as.memory_bytes = nb::cast<std::uint64_t>(options["memory"]);
         if (nb::isinstance<array_handle>(values)) {
           const array from = nb::cast<const array_handle&>(values).array();
           as.type = how.type;

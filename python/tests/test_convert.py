@@ -14,7 +14,7 @@ import numpy as np
 import penstock as ps
 import pytest
 from penstock import _core
-from penstock.api import hdf5_writer
+from penstock.api.save import save_npy
 from support.program import run_program
 from test_names_and_formats import VALUES
 
@@ -99,6 +99,28 @@ def test_a_plan_and_an_interrupted_copy(tmp_path: Path) -> None:
         for option in ("dry_run", "resume"):
             with pytest.raises(ps.InvalidArgumentError, match=f"no option '{option}'"):
                 ps.convert(tmp_path / "a.zarr", tmp_path / target, **{option: True})
+
+
+@pytest.mark.parametrize("name", ["memory", "memory_limit"])
+def test_memory_is_that_of_the_blocks_of_npy_files(name: str, tmp_path: Path) -> None:
+    values = np.arange(600 * 50, dtype="f8").reshape(600, 50)
+    source = ps.create_array(tmp_path / "a.zarr", data=values, chunks=(10, 50))
+    made = ps.convert(source, tmp_path / "a.npy", verify=True, **{name: "64KiB"})
+    np.testing.assert_array_equal(made[...], values)
+    done: list[int] = []
+    save_npy(tmp_path / "b.npy", source, lambda now, _: done.append(now), 64 << 10)
+    assert done[-1] == values.nbytes
+    np.testing.assert_array_equal(np.load(tmp_path / "b.npy"), values)
+    for target in ("b.tif", "b.h5", "b_{}.npy"):
+        with pytest.raises(ps.InvalidArgumentError, match=f"no option '{name}'"):
+            ps.convert(source, tmp_path / target, **{name: "64KiB"})
+    for target in ("b.npy", "b.zarr"):
+        with pytest.raises(ps.InvalidArgumentError, match=f"^invalid_argument: {name} must be a number of bytes"):
+            ps.convert(source, tmp_path / target, overwrite=True, **{name: "much"})
+    with pytest.raises(ps.InvalidArgumentError, match=f"^invalid_argument: {name} must be a number of bytes"):
+        ps.rechunk(source, tmp_path / "b.zarr", (20, 20), **{name: "much"})
+    with pytest.raises(ps.InvalidArgumentError, match="memory and memory_limit are names of one option"):
+        ps.convert(source, tmp_path / "b.npy", memory=1, memory_limit=1)
 
 
 def verb(*arguments: str) -> subprocess.CompletedProcess[str]:

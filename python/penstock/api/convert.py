@@ -16,7 +16,7 @@ from penstock.api.copy import CopyJob, Progress, more_options
 from penstock.api.hdf5_writer import write_hdf5
 from penstock.api.open import open
 from penstock.api.rechunk import RechunkPlan, folder_of, plan_of
-from penstock.api.save import save
+from penstock.api.save import save, save_npy
 from penstock.api.shard_writer import MANIFEST, ShardWriter, save_shards
 from penstock.api.written_values import warn_of_place
 from penstock.core.array import Array
@@ -24,7 +24,7 @@ from penstock.core.context import Context
 from penstock.core.errors import InvalidArgumentError, UnsupportedError
 from penstock.core.group import Group
 from penstock.core.progress import callback_of, progress_display
-from penstock.core.sizes import either
+from penstock.core.sizes import either_bytes
 from penstock.geo.placed import image_in
 from penstock.shards.sharded_array import ShardedArray
 from penstock.target.sniff import format_by_name
@@ -145,7 +145,8 @@ def convert(
     chunks
         As for `penstock.copy`; also for HDF5, where the default is each array's own.
     shards, codecs, zarr_format, memory, memory_limit, scratch, resume
-        For Zarr, as for `penstock.rechunk`. `shards` is also the number of many files; or
+        For Zarr, as for `penstock.rechunk`. `memory` (or `memory_limit`) is also that of the blocks of `.npy` files,
+        and `shards` the number of many files; or
     rows
         Rows of each of many files. By default files have about 64 MiB, and whole chunks.
     dry_run
@@ -197,8 +198,9 @@ def convert(
     (2, 3)
     """
     name, format = _name_of(target)
-    memory = either(memory=memory, memory_limit=memory_limit)
-    of_zarr = {"shards": shards, "codecs": codecs, "zarr_format": zarr_format, "memory": memory, "scratch": scratch}
+    of_zarr = {"shards": shards, "codecs": codecs, "zarr_format": zarr_format}
+    of_zarr |= {"memory": memory, "memory_limit": memory_limit, "scratch": scratch}
+    memory = either_bytes(memory=memory, memory_limit=memory_limit)
     of_copy = {"resume": resume or None, "dry_run": dry_run or None}
     if is_pattern(target):
         of_zarr = {"path": path or None, "chunks": chunks, **of_zarr, **of_copy}
@@ -264,7 +266,8 @@ def convert(
         job.run()
         return job.open()
     ending = os.path.splitext(name)[1].lower()
-    unused = [key for key, value in {**of_zarr, **of_copy}.items() if value is not None]
+    of_blocks = ("memory", "memory_limit") if format == "npy" else ()
+    unused = [key for key, value in {**of_zarr, **of_copy}.items() if value is not None and key not in of_blocks]
     if path or unused or (chunks is not None and format != "hdf5"):
         raise InvalidArgumentError(f"'{ending}' files have no option {(unused or ['path' if path else 'chunks'])[0]!r}")
     if "://" in name:
@@ -287,7 +290,10 @@ def convert(
         if found is None:
             raise UnsupportedError(f"a '{ending}' file holds one array, '{source.uri}' is a group: choose one of it")
         source = found
-    save(name, source, progress=None if told is None else partial(told, ""), **options)
+    if format == "npy":
+        save_npy(name, source, memory=memory)
+    else:
+        save(name, source, **options)
     made = open(name, context=context)
     if verify and isinstance(made, Array):
         _core.compare(source, made)

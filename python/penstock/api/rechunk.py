@@ -12,7 +12,7 @@ from penstock.api.written_values import warn_of_place
 from penstock.core.array import Array
 from penstock.core.context import Context
 from penstock.core.group import Group
-from penstock.core.sizes import either
+from penstock.core.sizes import either_bytes
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ def rechunk(
     """
     if scratch is None:
         scratch = folder_of(target)
-    memory = either(memory=memory, memory_limit=memory_limit)
+    memory = either_bytes(memory=memory, memory_limit=memory_limit)
     more = more_options(memory, scratch) | {"decode_once": True, "verify": bool(verify), "overwrite": overwrite}
     more |= {"resume": resume, "durable": durable, "threads": threads, "progress": progress}
     job = CopyJob(

@@ -92,7 +92,7 @@ def save(
         if isinstance(data, Group):
             copy(data, target, path, overwrite=True, progress=_of_each_array(progress))
         elif not path and _is_npy_name(target):
-            _save_npy(target, data, callback_of(progress, "writing"))
+            save_npy(target, data, callback_of(progress, "writing"))
         else:
             create_array(target, path, data=data, overwrite=True, progress=progress)
         return
@@ -135,12 +135,16 @@ def _is_npy_name(target: Any) -> bool:
     return _core.driver_by_name(os.fsencode(target), current_context()) == "npy"
 
 
-def _save_npy(target: Any, data: Any, progress: Progress | None) -> None:
+def save_npy(target: Any, data: Any, progress: Progress | None = None, memory: int | None = None) -> None:
+    """Write a `.npy` file. An open array is read in blocks, of at most `memory` bytes together.
+
+    `memory`: None: half of the context's limit.
+    """
     check_is_array(data)
     if isinstance(data, np.ma.MaskedArray) and np.ma.is_masked(data):
         raise InvalidArgumentError("a .npy file has no mask: write data.filled(value)")
     context = current_context()
-    if progress is not None and isinstance(data, Array) and data.nbytes <= context._memory_limit // 2:
+    if progress is not None and isinstance(data, Array) and data.nbytes <= (memory or context._memory_limit // 2):
         shares, half = Shares(progress, "writing", data.nbytes), data.nbytes // 2
         data = np.asarray(data.read(progress=shares.share(half)))  # the engine would read it as one block
         progress = shares.share(data.nbytes - half)
@@ -158,11 +162,12 @@ def _save_npy(target: Any, data: Any, progress: Progress | None) -> None:
     raw = np.dtype(f"V{dtype.itemsize}")
     descr = np.lib.format.dtype_to_descr(dtype)
     options = {"format": "npy", "shape": values.shape, "type": raw, "dtype": json.dumps(descr), "overwrite": True}
+    options["memory"] = memory
     store, inside = place_of(target, "", None, context, is_object=True)
     _core.write_array(store, context, inside, options, values if is_open else values.view(raw), progress)
 
 
-def load(target: Any, path: str = "", *, progress: Progress | bool | None = None, **options: Any) -> Any:
+def load(target: Any, path: str | None = "", *, progress: Progress | bool | None = None, **options: Any) -> Any:
     """Read everything: an array as ndarray, a group as a dict of its children's values by name.
 
     Parameters

@@ -51,6 +51,15 @@ def either(**given: Any) -> Any:
     return given[found[0]] if found else None
 
 
+def either_bytes(**given: Any) -> int | None:
+    """As `either`, of numbers of bytes: at least 1, or None. Errors have the name that was given."""
+    value = either(**given)
+    if value is None:
+        return None
+    (name,) = (name for name, each in given.items() if each is not None)
+    return max(1, parse_bytes(value, name))
+
+
 def counted(count: int, noun: str, plural: str = "") -> str:
     """`count` with its noun: `1 chunk`, `0 chunks`, `3 axes`. `plural` is the noun with an s if it is empty."""
     return f"{count} {noun if count == 1 else plural or noun + 's'}"
