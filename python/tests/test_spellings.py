@@ -353,3 +353,17 @@ class TestZarr:
             assert current_context().threads == 2
         assert not ps.zarr.is_enabled()
         assert repr(on).endswith("off>")
+
+
+def test_a_path_of_none_is_left_out(tmp_path: Path) -> None:
+    held: dict[str, bytes] = {}
+    ps.create_array(ps.open_group(held, None, mode="w"), "a", data=np.arange(3.0))
+    for found in (ps.open(held, None), ps.open(held, path=None), ps.open_group(held, path=None)):
+        assert list(found) == ["a"]
+    assert list(ps.load(held, None)) == ["a"]
+    assert ps.create_group(tmp_path / "g.zarr", None).uri == ps.open(tmp_path / "g.zarr").uri
+    ps.create_array(tmp_path / "a.zarr", None, data=np.arange(3.0))
+    assert ps.open_array(tmp_path / "a.zarr", path=None).shape == (3,)
+    assert list(ps.consolidate_metadata(held, None)) == ["a"]
+    with pytest.raises(ps.InvalidArgumentError, match=r"path must be text, got \(3,\)"):
+        ps.open(held, (3,))  # type: ignore[arg-type]

@@ -34,7 +34,7 @@ from penstock.target.place import check_path, place_of
 
 def create_array(
     target: Any,
-    path: str = "",
+    path: str | None = "",
     *,
     shape: int | Sequence[int] | None = None,
     dtype: Any = None,
@@ -163,7 +163,7 @@ def create_array(
     >>> float(ps.open("dem.tif")[0, 300, 0])
     -9999.0
     """
-    check_path(path)
+    path = check_path(path)
     if path and name:
         raise InvalidArgumentError("path and name are the same thing: give one of them")
     context = current_context() if context is None else context

@@ -15,12 +15,12 @@ from penstock.core.context import Context, current_context
 from penstock.core.errors import InvalidArgumentError, NotFoundError
 from penstock.core.group import Group
 from penstock.target import remote as _remote
-from penstock.target.place import place_of
+from penstock.target.place import check_path, place_of
 
 
 def create_group(
     target: Any,
-    path: str = "",
+    path: str | None = "",
     *,
     attributes: Mapping[str, Any] | None = None,
     zarr_format: int = 3,
@@ -68,6 +68,7 @@ def create_group(
     /
     └── t (2, 3) float64
     """
+    path = check_path(path)
     check_name(target, path, storage_options)
     check_format(zarr_format)
     context = current_context() if context is None else context
@@ -85,7 +86,7 @@ def create_group(
 
 def consolidate_metadata(
     target: Any,
-    path: str = "",
+    path: str | None = "",
     *,
     context: Context | None = None,
     storage_options: Mapping[str, Any] | None = None,
@@ -129,7 +130,7 @@ def consolidate_metadata(
 
 def open_group(
     target: Any,
-    path: str = "",
+    path: str | None = "",
     *,
     mode: str | None = None,
     attributes: Mapping[str, Any] | None = None,

@@ -29,7 +29,7 @@ from penstock.target.place import check_path
 
 def open(
     target: Any,
-    path: str = "",
+    path: str | None = "",
     *,
     mode: str | None = None,
     context: Context | None = None,
@@ -55,7 +55,7 @@ def open(
         zarr-python store, array or group; a `penstock.Store`, or any object with `get(key)`; an fsspec mapping; an
         obstore store.
     path
-        The path within the target, '/'-separated.
+        The path within the target, '/'-separated; None: the target itself.
     mode
         None: the array or group must exist; it can be written to if its format and its store allow it. "r": every write
         is refused, through this object and through everything that is reached from it. "r+": it must be writable, or
@@ -134,7 +134,7 @@ def open(
     # Small files are opened by the thousand, so unused options must not cost a call here.
     if mode is not None:
         check_mode(mode)
-    check_path(path)
+    path = check_path(path)
     is_plain = page == 0 and not (level or mask or unpack) and layout is None and bands is None and ifd is None
     image = NO_OPTIONS if is_plain else ImageOptions(page, level or 0, layout, bands, mask, ifd, unpack)
     context = current_context() if context is None else context
@@ -254,7 +254,7 @@ def _shards_in(folder: str) -> str | None:
     return known[0] if len(known) == 1 else None
 
 
-def open_array(target: Any, path: str = "", **options: Any) -> Array:
+def open_array(target: Any, path: str | None = "", **options: Any) -> Array:
     """Open an array: as `open`, with the same modes, but a group is refused.
 
     Parameters

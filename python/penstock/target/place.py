@@ -14,17 +14,19 @@ from penstock.target.file_objects import as_store, contents, fsspec_place, in_me
 from penstock.target.stores import fsspec_file, place_of_others, store_of
 
 
-def check_path(path: Any) -> None:
-    """Refuse a path that is not text, for instance a shape in its position."""
+def check_path(path: Any) -> str:
+    """The path; empty for None. Refuses one that is not text, for instance a shape in its position."""
     if isinstance(path, str):
-        return
+        return path
+    if path is None:
+        return ""
     hint = f"; a shape is given by name: shape={path!r}" if isinstance(path, tuple | list | int) else ""
     raise InvalidArgumentError(f"path must be text, got {path!r}{hint}")
 
 
 def place_of(
     target: Any,
-    path: str,
+    path: str | None,
     storage_options: Mapping[str, Any] | None = None,
     context: Context | None = None,
     is_folder: bool = False,
@@ -35,7 +37,7 @@ def place_of(
 
     `is_object`: a local path names a file, or a file to be created.
     """
-    check_path(path)
+    path = check_path(path)
     context = current_context() if context is None else context
     if is_file(target):
         target, storage_options = contents(target), None
