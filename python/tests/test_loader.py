@@ -389,7 +389,9 @@ def test_pairs_with_dimensions_in_different_order():
     ("arguments", "says"),
     [
         ({"crop": {"z": 3}}, "no array has a dimension 'z'"),
-        ({"crop": {0: 61}}, "does not fit"),
+        ({"crop": {0: 61}}, "does not fit into axis 0, which has 60 elements"),
+        ({"crop": {1: 6}}, "does not fit into axis 1, which has 5 elements"),
+        ({"crop": {1: 4}, "samples": [[2]]}, "sample 0 begins at 2 of axis 1"),
         ({"crop": {0: 0}}, "at least 1"),
         ({"crop": {}}, "has no axis"),
         ({"stride": {1: 2}}, "not an axis of crop"),
@@ -433,6 +435,17 @@ def test_arrays_of_different_lengths_are_refused_by_name(tmp_path):
     _, b = rows(59, path=tmp_path / "b.zarr")
     with pytest.raises(ps.InvalidArgumentError, match=r"60 elements in one array and 59(.|\n)*a.zarr(.|\n)*b.zarr"):
         ps.loader([a, b])
+
+
+def test_errors_name_the_dimension_of_the_array():
+    a = make(np.zeros((8, 100), "i4"), (4, 10), names=("t", "x"))
+    b = make(np.zeros((8, 90), "i4"), (4, 10))
+    with pytest.raises(ps.InvalidArgumentError, match="does not fit into dimension 'x', which has 100 elements"):
+        ps.loader(a, crop={"x": 101})
+    with pytest.raises(ps.InvalidArgumentError, match="dimension 'x' has 100 elements in one array and 90"):
+        ps.loader([a, b], crop={"x": 10}, dims=("t", "x"))
+    with pytest.raises(ps.InvalidArgumentError, match="axis 1 has 90 elements in one array and 100"):
+        ps.loader([b, a], crop={1: 10})
     with pytest.raises(ps.InvalidArgumentError, match="sequence or mapping"):
         ps.loader([np.zeros(3)])
 

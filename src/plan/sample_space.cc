@@ -16,18 +16,22 @@ namespace {
 
 constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
 
+std::string name_of(std::span<const sample_axis> axes, std::size_t a) {
+  return axes[a].name.empty() ? fmt::format("axis {}", a) : axes[a].name;
+}
+
 result<> check(std::span<const sample_axis> axes) {
   if (axes.empty()) return error(errc::invalid_argument, "samples need an axis");
   for (std::size_t a = 0; a < axes.size(); ++a) {
     const sample_axis& of = axes[a];
     if (of.crop == 0 || of.stride == 0 || of.block == 0)
-      return error(errc::invalid_argument, fmt::format("crop and stride of axis {} are at least 1", a));
+      return error(errc::invalid_argument, fmt::format("crop and stride of {} are at least 1", name_of(axes, a)));
     if (of.extent > kMost || of.before > kMost / 4 || of.after > kMost / 4 || of.crop > kMost || of.stride > kMost)
-      return error(errc::invalid_argument, fmt::format("axis {} exceeds 62 bits", a));
+      return error(errc::invalid_argument, fmt::format("{} leaves 62 bits", name_of(axes, a)));
     if (of.crop > of.extent + of.before + of.after)
       return error(errc::invalid_argument,
-                   fmt::format("a crop of {} does not fit into axis {}, which has {}{}", of.crop, a,
-                               counted(of.extent, "element"), of.before + of.after > 0 ? " and the padding" : ""));
+                   fmt::format("a crop of {} does not fit into {}, which has {} elements{}", of.crop, name_of(axes, a),
+                               of.extent, of.before + of.after > 0 ? " and the padding" : ""));
   }
   return {};
 }
@@ -98,8 +102,8 @@ result<sample_space> sample_space::listed(std::vector<sample_axis> axes, std::ve
     const sample_axis& of = made.axes_[i % rank];
     const std::int64_t first = first_origin(of);
     if (origins[i] < first || origins[i] > first + static_cast<std::int64_t>(places(of) - 1))
-      return error(errc::out_of_range, fmt::format("sample {} begins at {} of axis {}: a crop of {} fits from {} to {}",
-                                                   i / rank, origins[i], i % rank, of.crop, first,
+      return error(errc::out_of_range, fmt::format("sample {} begins at {} of {}: a crop of {} fits from {} to {}",
+                                                   i / rank, origins[i], name_of(made.axes_, i % rank), of.crop, first,
                                                    first + static_cast<std::int64_t>(places(of) - 1)));
   }
   made.samples_ = origins.size() / rank;

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <penstock/result.h>
@@ -16,6 +17,7 @@ struct sample_axis {
   std::uint64_t stride = 1;             ///< of a grid: from one sample's first element to the next one's
   std::uint64_t before = 0, after = 0;  ///< how far samples may extend beyond the ends
   std::uint64_t block = 1;              ///< the maximum length of the arrays' chunks
+  std::string name;                     ///< for errors; empty: the number in the list
 };
 
 /// The positions of the samples of a data set: crops of one shape, identified by their number. A sample belongs to the

@@ -25,6 +25,12 @@ std::uint64_t shortest_cell(const grid_axis& of) {
   return shortest;
 }
 
+/// A dimension of an array for errors: by its name if it has one.
+std::string dimension_text(const array& of, std::size_t d) {
+  const auto& names = of.dimension_names();
+  return d < names.size() && names[d] ? fmt::format("dimension '{}'", *names[d]) : fmt::format("axis {}", d);
+}
+
 result<std::vector<sample_axis>> places_of(const std::vector<loader_array>& arrays, std::span<const loader_axis> axes) {
   std::vector<sample_axis> out;
   for (std::size_t a = 0; a < axes.size(); ++a) {
@@ -38,16 +44,19 @@ result<std::vector<sample_axis>> places_of(const std::vector<loader_array>& arra
       if (a >= each.dims.size() || !each.dims[a] || *each.dims[a] >= each.from.shape().size()) continue;
       const grid_axis& axis = each.from.state().layout->grid().axis(*each.dims[a]);
       if (first != nullptr && axis.extent() != made.extent)
-        return error(errc::invalid_argument, fmt::format("axis {} has {} in one array and {} in the other", a,
-                                                         counted(made.extent, "element"), axis.extent()))
+        return error(errc::invalid_argument, fmt::format("{} has {} elements in one array and {} in the other",
+                                                         made.name, made.extent, axis.extent()))
             .note("array '" + first->from.uri() + "'")
             .note("array '" + each.from.uri() + "'");
-      if (first == nullptr) first = &each;
+      if (first == nullptr) {
+        first = &each;
+        made.name = dimension_text(each.from, *each.dims[a]);
+      }
       made.extent = axis.extent();
       made.block = std::max({made.block, longest_cell(axis), std::uint64_t{1}});
     }
-    if (first == nullptr) return error(errc::invalid_argument, fmt::format("no array has axis {}", a));
-    out.push_back(made);
+    if (first == nullptr) return error(errc::invalid_argument, fmt::format("no array has axis {} of a sample", a));
+    out.push_back(std::move(made));
   }
   return out;
 }
