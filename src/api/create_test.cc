@@ -86,7 +86,7 @@ TEST_F(NewArray, RefusesANameOfAnotherFormat) {
        "hdf5 file, and this would write a Zarr folder: use penstock.convert in Python, penstock convert, or h5py"},
       {"a.HE5", "hdf5"},
       {"a.nc4", "hdf5"},
-      {"a.nc", "netcdf file, and this would write a Zarr folder: use xarray's Dataset.to_netcdf"},
+      {"a.nc", "netcdf file, and this would write a Zarr folder: use penstock.convert in Python or penstock convert"},
       {"a.json", "reference file"},
       {"a.parquet", "penstock.save_shards in Python"},
       {"a.feather", "penstock.save_shards in Python"},

@@ -133,7 +133,9 @@ class netcdf_format final : public format_driver {
     static constexpr std::array<std::string_view, 3> kEndings = {"nc", "nc3", "cdf"};
     return kEndings;
   }
-  std::string_view written_by() const noexcept override { return "xarray's Dataset.to_netcdf"; }
+  std::string_view written_by() const noexcept override {
+    return "penstock.convert in Python or penstock convert (NetCDF4, named '.nc'), xarray's Dataset.to_netcdf";
+  }
   bool sniff(std::span<const std::byte> begin, std::string_view) const noexcept override {
     return is_netcdf_classic(begin);
   }
