@@ -177,8 +177,8 @@ int copy_all(const session& speak, const copy_arguments& given) {
 namespace {
 
 void add_options(command& verb, const std::shared_ptr<copy_arguments>& given) {
-  verb.required("SRC", given->from, "A path, or a file: or zip: URI");
-  verb.required("DST", given->to, "A path, or a file: or zip: URI");
+  verb.required("SRC", given->from, "A path or a URI");
+  verb.required("DST", given->to, "A path or a URI");
   verb.option("--chunks", given->chunks,
               "The new chunks: lengths (64,64), lengths by dimension (time=1,lat=-1: a whole dimension is -1), or a "
               "size (8MiB); default: those of the source");

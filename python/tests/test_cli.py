@@ -381,6 +381,7 @@ class TestUsage:
         text = run(*([verb] if verb else []), "--help").stdout
         assert "Examples:" in text
         assert f"penstock {verb or 'info'} data.zarr" in text
+        assert verb is None or "A path or a URI" in text
 
     def test_version(self) -> None:
         name, version = run("--version").stdout.split()

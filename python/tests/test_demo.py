@@ -43,6 +43,15 @@ def test_the_demo_reads_compares_and_draws(tmp_path: Path, capsys: pytest.Captur
     assert "Found " in capsys.readouterr().out, "the second run writes nothing"
 
 
+def test_the_help_has_a_description_and_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        demo.main(["--help"])
+    assert ended.value.code == 0
+    text = capsys.readouterr().out
+    assert "Write an array, read it, show where the time goes\n" in text
+    assert "Examples:\n  penstock demo\n" in text
+
+
 def test_the_demo_fails_when_a_reader_disagrees(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

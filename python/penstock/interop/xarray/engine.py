@@ -27,7 +27,7 @@ from penstock.target.sniff import format_by_name
 
 
 class PenstockBackendEntrypoint(BackendEntrypoint):
-    """Zarr (v2 and v3), HDF5, NetCDF (4 and classic), references and GeoTIFF in every store of `penstock.open`.
+    """Zarr (v2 and v3), GeoTIFF, HDF5, NetCDF and references, read by Penstock from all that `penstock.open` takes.
 
     Datasets of Zarr equal those of xarray's engine "zarr", of HDF5 those of "h5netcdf", and of TIFF those of
     rioxarray's: variables, coordinates, attributes, decoding, encoding. They are lazy, keep no files open, take no
@@ -42,7 +42,7 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
     (('band', 'y', 'x'), 64)
     """
 
-    description = "Open Zarr and GeoTIFF with Penstock"
+    description = "Open Zarr, GeoTIFF, HDF5, NetCDF and references with Penstock"
     supports_groups = True
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:

@@ -23,16 +23,28 @@ CEILINGS = {"pread": "pread alone", "decode": "libzstd alone into warm memory", 
 OUT, WHOLE = "penstock, out=", "penstock, a[:]"
 REAL_DATA = Path(__file__).resolve().parent / "data" / "jacksboro_fault_dem.zarr"
 
+_DESCRIPTION = "Write an array, read it, show where the time goes"
+_EPILOG = """\
+Writes a sharded Zarr array of up to 3.3 GB (0.6 GB on disk) with zarr-python, if the folder does not have it, reads it
+with Penstock and with zarr-python, compares the values, and draws pictures of the reads. Needs zarr-python and
+matplotlib: pip install 'penstock[demo]'.
+
+Examples:
+  penstock demo
+  penstock demo --output /tmp/demo --threads 8"""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--output", type=Path, default=Path("build/demo"), help="the folder for arrays and pictures")
-    parser.add_argument("--threads", type=int, default=0, help="for each reader; default: one for each core")
+    folder = "the folder of the array and the pictures; build/demo without it"
+    parser.add_argument("--output", type=Path, default=Path("build/demo"), help=folder)
+    parser.add_argument("--threads", type=int, default=0, help="of each reader; the processor's cores without it")
     # For tests: a fraction of the benchmark array.
     parser.add_argument("--scale", type=float, default=1.0, help=argparse.SUPPRESS)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="penstock demo", description=__doc__)
+    layout = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser("penstock demo", description=_DESCRIPTION, epilog=_EPILOG, formatter_class=layout)
     add_arguments(parser)
     return run(parser.parse_args(arguments))
 
