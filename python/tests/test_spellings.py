@@ -355,7 +355,7 @@ class TestZarr:
         assert repr(on).endswith("off>")
 
 
-def test_a_path_of_none_is_left_out(tmp_path: Path) -> None:
+def test_a_path_of_none_is_the_target(tmp_path: Path) -> None:
     held: dict[str, bytes] = {}
     ps.create_array(ps.open_group(held, None, mode="w"), "a", data=np.arange(3.0))
     for found in (ps.open(held, None), ps.open(held, path=None), ps.open_group(held, path=None)):
