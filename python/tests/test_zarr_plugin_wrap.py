@@ -326,6 +326,12 @@ def test_pickles_and_ps_open(tmp_path):
     assert np.array_equal(ps.open(ours)[...], VALUES)
 
 
+def test_a_device_in_the_position_of_bypass_is_refused():
+    with pytest.raises(ps.InvalidArgumentError, match=r"bypass is True, False or None, not 'cuda'; .*device="):
+        pz.enable("cuda")
+    assert not pz.is_enabled()
+
+
 def test_bypass_makes_zarr_open_return_it(tmp_path):
     original = zarr.open
     with pz.enable(bypass=True):

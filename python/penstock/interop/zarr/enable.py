@@ -111,7 +111,7 @@ def enable(
     Raises
     ------
     InvalidArgumentError
-        Another device.
+        Another device; a `bypass` that is not a truth value.
     UnsupportedError
         device="cuda" without CuPy.
 
@@ -126,6 +126,8 @@ def enable(
     >>> penstock.zarr.is_enabled()
     False
     """
+    if bypass is not None and not isinstance(bypass, bool):
+        raise InvalidArgumentError(f"bypass is True, False or None, not {bypass!r}; a device is given as device=...")
     if device not in ("cpu", "cuda"):
         raise InvalidArgumentError(f"device is 'cpu' or 'cuda' (CuPy's current device), not {device!r}")
     if device == "cuda" and importlib.util.find_spec("cupy") is None:
