@@ -30,9 +30,9 @@ def options_named(fs: Any) -> Iterator[None]:
     try:
         yield
     except TypeError as error:
-        kind = type(fs)
-        protocol = kind.protocol if isinstance(kind.protocol, str) else kind.protocol[0]
-        found = unknown_option(error, protocol, kind, getattr(fs, "storage_options", None) or {})
+        names = getattr(fs, "protocol", None) or "fsspec"
+        scheme = names if isinstance(names, str) else names[0]
+        found = unknown_option(error, scheme, type(fs), getattr(fs, "storage_options", None) or {})
         if found is None:
             raise
         raise found from error
@@ -63,7 +63,7 @@ def unknown_option(
         inside = f" in '{holders[0]}'"
     known = dict.fromkeys(ENGINES_OWN.get(scheme, ()))
     for each in kind.__mro__[:-1]:
-        if "__init__" in vars(each):
+        with contextlib.suppress(KeyError, TypeError, ValueError):  # no __init__ of its own, or one without a signature
             known |= dict.fromkeys(inspect.signature(vars(each)["__init__"]).parameters)
     near = _core.nearest_word(name, [each for each in known if each not in (name, "self", "kwargs")])
     hint = f"; did you mean '{near}'?" if near else ""
