@@ -1174,7 +1174,8 @@ def write_array(
     progress: Callable[[int, int], Any] | None = None,
 ) -> None:
     """Write a new array of a format of one file, of unconverted items: `type` is that of raw bytes. `values` is an
-    ndarray, or an open array, which is read in blocks.
+    ndarray, or an open array, which is read in blocks. `options`: those of `create_array`, and `memory`: the most
+    bytes of blocks.
     """
 
 def epsg_system(code: int) -> tuple[int | None, bool, int | None, str, str]:
