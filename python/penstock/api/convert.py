@@ -24,7 +24,7 @@ from penstock.core.context import Context
 from penstock.core.errors import InvalidArgumentError, UnsupportedError
 from penstock.core.group import Group
 from penstock.core.progress import callback_of, progress_display
-from penstock.core.sizes import either_bytes
+from penstock.core.sizes import check_count, either_bytes
 from penstock.geo.placed import image_in
 from penstock.shards.sharded_array import ShardedArray
 from penstock.target.sniff import format_by_name
@@ -156,7 +156,8 @@ def convert(
     verify
         Read both sides and compare them; `CorruptDataError` if elements differ.
     threads, progress, target_options
-        As for `penstock.copy`.
+        As for `penstock.copy`. For one file of another format, `threads` are those of a source that is opened here,
+        and of the writer.
     context
         Threads, caches and limits; None: the current one.
     storage_options
@@ -274,6 +275,10 @@ def convert(
         raise UnsupportedError(f"'{ending}' files are written to this machine, not to '{name}'")
     if os.path.exists(name) and not overwrite:
         raise InvalidArgumentError(f"'{name}' already exists: overwrite it")
+    if target_options:
+        raise InvalidArgumentError(f"target_options are for URIs, not for '{name}'")
+    if context is None and threads is not None:
+        context = Context(threads=check_count(threads, "threads"))
     if not isinstance(source, Array | Group):
         source = open(source, context=context, storage_options=storage_options)
     line: Callable[..., Any] | None = progress_display("converting") if progress is True else None
@@ -290,10 +295,12 @@ def convert(
         if found is None:
             raise UnsupportedError(f"a '{ending}' file holds one array, '{source.uri}' is a group: choose one of it")
         source = found
-    if format == "npy":
-        save_npy(name, source, memory=memory)
-    else:
-        save(name, source, **options)
+    reported = None if told is None else partial(told, "")
+    with context or contextlib.nullcontext():
+        if format == "npy":
+            save_npy(name, source, memory=memory, progress=reported)
+        else:
+            save(name, source, progress=reported, **options)
     made = open(name, context=context)
     if verify and isinstance(made, Array):
         _core.compare(source, made)
