@@ -111,6 +111,21 @@ def test_integers_that_use_some_of_their_bits(tmp_path, filtered):
         assert same(group[name][...], data), (name, group[name].codecs)
 
 
+@pytest.mark.parametrize("dtype", ["?", "|S7", "|V5"])
+def test_the_nbit_filter_leaves_other_types_unchanged(tmp_path, dtype):
+    path = tmp_path / "x.h5"
+    of = np.dtype(dtype)
+    data = np.random.default_rng(3).integers(0, 2, (9, of.itemsize), np.uint8).view(of)[:, 0]
+    plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    plist.set_chunk((4,))
+    plist.set_filter(h5py.h5z.FILTER_NBIT, h5py.h5z.FLAG_OPTIONAL, ())
+    with h5py.File(path, "w") as file:
+        space = h5py.h5s.create_simple(data.shape)
+        dataset = h5py.h5d.create(file.id, b"x", h5py.h5t.py_create(of), space, plist)
+        dataset.write(h5py.h5s.ALL, h5py.h5s.ALL, data)
+    assert ps.open(path)["x"][...].tobytes() == data.tobytes()
+
+
 @pytest.mark.skipif(hdf5plugin is None, reason="hdf5plugin is not installed")
 @pytest.mark.parametrize("dtype", ["|u1", "<i2", ">f4", "<f8", "|S3"])
 def test_filters_of_hdf5plugin(tmp_path, dtype):

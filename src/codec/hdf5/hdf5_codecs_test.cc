@@ -77,11 +77,29 @@ TEST(Hdf5Codecs, NbitTakesTheHighestBitsFirst) {
       decoded("hdf5.nbit", R"({"parameters":[8,0,3,1,1,0,5,2]})", of({0xb0})).find("ends before its last element"),
       std::string::npos);
   for (const char* bad : {R"([8,0,2,1,1,0,9,0])", R"([8,0,2,9,1,0,5,2])", R"([8,0,2,1,1,0])",
-                          R"([8,0,2,2,7,1,2,0,9,0])", R"([12,0,2,3,4,1,3,1,2,0,9,0])"}) {
+                          R"([8,0,2,2,7,1,2,0,9,0])", R"([12,0,2,3,4,1,3,1,2,0,9,0])", R"([3,0,2])",
+                          // A part behind the end of an element: in an array of 0 bytes, and in one of a compound that
+                          // is larger than the array.
+                          R"([14,0,2,3,8,1,8,2,0,1,8,0,64,0])", R"([10,0,2,2,10,3,4096,1,2048,4,1])"}) {
     const auto made =
         make_byte_codec({"hdf5.nbit", json::parse(std::string(R"({"parameters":)") + bad + "}").value()}, 1);
     EXPECT_FALSE(made.ok()) << bad;
   }
+}
+
+TEST(Hdf5Codecs, NbitOfArraysOfCompoundsStaysInTheElement) {
+  // Two compounds of 4 bytes, each with 2 plain bytes from its byte 2 on.
+  EXPECT_EQ(decoded("hdf5.nbit", R"({"parameters":[10,0,2,2,8,3,4,1,2,4,2]})", of({1, 2, 3, 4, 5, 6, 7, 8})),
+            "0 0 1 2 0 0 3 4 0 0 5 6 0 0 7 8");
+  // An array of plain items is one part, as the filter writes it.
+  EXPECT_EQ(decoded("hdf5.nbit", R"({"parameters":[7,0,2,2,4,4,2]})", of({1, 2, 3, 4, 5, 6, 7, 8})), "1 2 3 4 5 6 7 8");
+  // Many compounds without members: no part is repeated 2^28 times.
+  EXPECT_EQ(decoded("hdf5.nbit", R"({"parameters":[9,0,0,3,268435456,1,0,2,268435456,3,1,0]})", {}), "");
+}
+
+TEST(Hdf5Codecs, NbitLeavesOtherTypesUnchanged) {
+  // What the filter stores for text, opaque bytes and enumerations: that it does nothing.
+  EXPECT_EQ(decoded("hdf5.nbit", R"({"parameters":[3,1,9]})", of({3, 0, 255})), "3 0 255");
 }
 
 TEST(Hdf5Codecs, ScaleOffsetAddsTheLeastValue) {

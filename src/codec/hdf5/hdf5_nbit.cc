@@ -29,10 +29,10 @@ class nbit_program {
   explicit nbit_program(std::vector<std::uint32_t> parameters) : parameters_(std::move(parameters)) {}
 
   result<> read() {
-    if (parameters_.size() < 5) return wrong("it has too few parameters");
+    if (parameters_.size() < 3) return wrong("it has too few parameters");
     packed = parameters_[1] == 0;
     elements = parameters_[2];
-    if (!packed) return {};
+    if (!packed) return {};  // text, opaque bytes, enumerations: their types do not follow
     at_ = 3;
     PENSTOCK_ASSIGN(element_bytes, read_type(0, 0));
     if (element_bytes == 0) return wrong("elements of 0 bytes");
@@ -105,14 +105,13 @@ class nbit_program {
     const std::size_t base_at = at_;
     const std::size_t first = parts.size();
     PENSTOCK_ASSIGN(const std::uint32_t base, read_type(offset, depth + 1));
-    if (at_ > base_at && parts.size() == first + 1 &&
-        parts[first].plain) {  // its size is already that of the whole array
+    if (parameters_[base_at] == kPlain) {  // its part becomes the whole array
       parts[first].bytes = size;
       return size;
     }
-    if (base == 0 || size % base != 0) return wrong(fmt::format("an array of {} bytes of {}", size, base));
+    if (base == 0 || size == 0 || size % base != 0) return wrong(fmt::format("an array of {} bytes of {}", size, base));
     const std::size_t last = parts.size();
-    for (std::uint32_t i = 1; i < size / base; ++i) {
+    for (std::uint32_t i = 1; first != last && i < size / base; ++i) {
       for (std::size_t k = first; k < last; ++k) {
         packed_part part = parts[k];
         part.offset += i * base;
