@@ -99,6 +99,21 @@ def test_bfloat16_of_swapped_byte_order(tmp_path: Path) -> None:
     assert ps.open(tmp_path / "x.h5", "x")[...].astype("f8").tolist() == wanted.tolist()
 
 
+def test_complex_numbers_of_unusual_floats_are_groups_of_their_parts(tmp_path: Path) -> None:
+    half = float_type(4, (31, 23, 8, 0, 23), 100, h5t.ORDER_LE)
+    stored, memory = h5t.create(h5t.COMPOUND, 8), h5t.create(h5t.COMPOUND, 8)
+    for i, name in enumerate((b"r", b"i")):
+        stored.insert(name, 4 * i, half)
+        memory.insert(name, 4 * i, h5t.IEEE_F32LE)
+    values = np.array([1 + 2j, 3 - 1j, 0.5], "c8")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        made = h5d.create(file.id, b"x", stored, h5s.create_simple(values.shape))
+        made.write(h5s.ALL, h5s.ALL, values, mtype=memory)
+    group = ps.open(tmp_path / "x.h5", "x")
+    assert group["r"][...].tolist() == values.real.tolist()
+    assert group["i"][...].tolist() == values.imag.tolist()
+
+
 @pytest.mark.parametrize("layout", ["contiguous", "chunked"])
 def test_fill_values_are_converted(tmp_path: Path, layout: str) -> None:
     values = np.zeros(7, np.int64)

@@ -152,10 +152,12 @@ bool names_false_and_true(const hdf5_type& type) noexcept {
   return has("FALSE", std::byte{0}) && has("TRUE", std::byte{1});
 }
 
-/// The complex type of two consecutive floats; empty: NumPy has none.
+/// The complex type of two consecutive floats; empty: NumPy has none, or the floats are converted when they are read.
 std::string complex_of(const hdf5_element& half, std::uint64_t bytes) {
   const std::string* const name = half.dtype.as_string();
-  if (name == nullptr || name->size() != 3 || (name->substr(1) != "f4" && name->substr(1) != "f8")) return {};
+  if (!half.bits.is_null() || name == nullptr || name->size() != 3 ||
+      (name->substr(1) != "f4" && name->substr(1) != "f8"))
+    return {};
   return bytes == 2 * half.item_bytes ? fmt::format("{}c{}", name->front(), bytes) : std::string();
 }
 

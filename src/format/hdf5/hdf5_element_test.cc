@@ -95,6 +95,18 @@ TEST(Hdf5Element, TwoEqualFloatsNamedRAndIAreComplex) {
   EXPECT_EQ(hdf5_element_of(compound(8, {{"r", 0, float32()}, {"i", 4, float32()}}))->dtype, json("<c8"));
   const auto gap = hdf5_element_of(compound(12, {{"r", 0, float32()}, {"i", 8, float32()}}));
   EXPECT_EQ(gap->dtype.dump(), R"([["r","<f4"],["","|V4"],["i","<f4"]])");
+  // Floats of 32 bits that are not those of IEEE 754 are converted, which halves of complex numbers are not.
+  hdf5_type biased = float32();
+  biased.fields.bias = 100;
+  EXPECT_FALSE(hdf5_element_of(biased)->codecs().empty());
+  EXPECT_TRUE(is_hdf5_member_group(compound(8, {{"r", 0, biased}, {"i", 4, biased}})));
+  hdf5_type complex;
+  complex.what = kind::complex;
+  complex.bytes = 8;
+  complex.base = {biased};
+  EXPECT_EQ(hdf5_element_of(complex).error().code(), errc::unsupported);
+  complex.base = {float32()};
+  EXPECT_EQ(hdf5_element_of(complex)->dtype, json("<c8"));
 }
 
 TEST(Hdf5Element, OneByteOfTextIsCutOnlyIfItMayBeASpace) {
