@@ -140,6 +140,29 @@ def test_user_blocks_scalars_and_empty_datasets(tmp_path, libver, block):
         assert not differences(found, ps.open(path, name)), name
 
 
+@pytest.mark.parametrize("libver", ["earliest", "latest"])
+@pytest.mark.parametrize("widths", [(8, 4), (4, 8), (4, 4), (2, 4), (2, 2)])  # of addresses, and of lengths
+def test_addresses_and_lengths_of_every_width(tmp_path, libver, widths):
+    h5f, h5p = h5py.h5f, h5py.h5p
+    path = tmp_path / "x.h5"
+    create, access = h5p.create(h5p.FILE_CREATE), h5p.create(h5p.FILE_ACCESS)
+    create.set_sizes(*widths)
+    access.set_libver_bounds(h5f.LIBVER_EARLIEST if libver == "earliest" else h5f.LIBVER_LATEST, h5f.LIBVER_LATEST)
+    wanted = np.arange(35).reshape(5, 7)
+    texts = ["a", "longer than eight", ""]
+    with h5py.File(h5f.create(os.fsencode(path), h5f.ACC_TRUNC, create, access)) as file:
+        file["group/below/x"] = wanted
+        file["link"] = h5py.SoftLink("/group/below/x")
+        file.create_dataset("chunked", data=wanted, chunks=(2, 3), compression="gzip")
+        file.create_dataset("text", data=texts, dtype=h5py.string_dtype())
+        file.attrs["texts"] = texts
+    group = ps.open(path)
+    for name in ("group/below/x", "link", "chunked"):
+        assert same(group[name][...], wanted), name
+    assert group["text"][...].tolist() == texts
+    assert group.attrs["texts"] == texts
+
+
 def test_fill_values_of_every_type(tmp_path):
     path = tmp_path / "x.h5"
     record = np.dtype([("a", "<i4"), ("s", "S3")])

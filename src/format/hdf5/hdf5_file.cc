@@ -82,13 +82,14 @@ result<> hdf5_file::read_superblock(std::uint64_t signature) {
   for (const std::size_t each : {offset_bytes_, length_bytes_}) {
     if (each != 2 && each != 4 && each != 8) return hdf5_damaged(fmt::format("addresses of {} bytes", each));
   }
+  extension_ = all_ones(offset_bytes_);
   if (superblock < 2) {
     cursor.skip(1 + 4 + 4 + (superblock == 1 ? 4 : 0));  // reserved, sizes of nodes, flags
     const std::uint64_t stored_base = cursor.number(offset_bytes_);
     cursor.skip(offset_bytes_);  // free space
     set_end(cursor.number(offset_bytes_), stored_base);
-    if (!undefined(cursor.number(offset_bytes_))) return hdf5_unknown("a file that consists of several files");
-    cursor.skip(offset_bytes_);  // the root's name
+    if (!undefined(cursor.number(offset_bytes_))) return hdf5_unknown("a file made of several");
+    cursor.skip(length_bytes_);  // the root's name
     root_ = cursor.number(offset_bytes_);
     if (!cursor.ok()) return hdf5_damaged("the superblock is truncated");
   } else {

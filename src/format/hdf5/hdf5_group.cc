@@ -85,7 +85,7 @@ class symbol_table {
   }
 
   result<> read_leaf(std::uint64_t leaf) {
-    const std::uint64_t one = 2 * file_.offset_bytes() + 24;
+    const std::uint64_t one = file_.length_bytes() + file_.offset_bytes() + 24;
     constexpr std::uint64_t kLikely = 8;  // links of a full leaf
     PENSTOCK_ASSIGN(const auto begin, file_.begin_of(leaf, 8, 8 + kLikely * one));
     hdf5_cursor head(begin);
@@ -102,7 +102,7 @@ class symbol_table {
   result<> take(hdf5_cursor& cursor) {
     constexpr std::uint64_t kSoft = 2;
     hdf5_link link;
-    const std::uint64_t name = cursor.number(file_.offset_bytes());
+    const std::uint64_t name = cursor.number(file_.length_bytes());
     link.object = cursor.number(file_.offset_bytes());
     const std::uint64_t cached = cursor.number(4);
     cursor.skip(4);

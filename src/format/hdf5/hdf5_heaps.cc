@@ -7,6 +7,16 @@
 #include "base/checked.h"
 
 namespace penstock::inline v0 {
+namespace {
+
+/// In the headers of a global heap's collections and objects, which are padded to a multiple of 8 bytes.
+constexpr std::uint64_t kBytesBeforeLength = 8;
+
+std::uint64_t heap_header_bytes(const hdf5_file& file) noexcept {
+  return round_up(kBytesBeforeLength + file.length_bytes(), 8);
+}
+
+}  // namespace
 
 result<hdf5_local_heap> hdf5_local_heap::read(hdf5_file& file, std::uint64_t address) {
   const std::size_t width = file.length_bytes();
@@ -38,7 +48,7 @@ result<std::string_view> hdf5_local_heap::text(std::uint64_t offset) const {
 }
 
 result<std::uint64_t> hdf5_global_heap::length_of(std::uint64_t collection) {
-  const std::uint64_t prefix = 8 + file_.length_bytes();
+  const std::uint64_t prefix = heap_header_bytes(file_);
   constexpr std::uint64_t kLikely = 4096;  // the least size of a collection
   PENSTOCK_ASSIGN(const auto head, file_.begin_of(collection, prefix, kLikely));
   hdf5_cursor cursor(head);
@@ -54,7 +64,7 @@ result<std::uint64_t> hdf5_global_heap::length_of(std::uint64_t collection) {
 result<std::optional<std::span<const std::byte>>> hdf5_global_heap::long_object(std::uint64_t collection,
                                                                                 std::uint64_t index) {
   constexpr std::uint64_t kLongBytes = std::uint64_t{64} << 10;
-  const std::uint64_t prefix = 8 + file_.length_bytes();
+  const std::uint64_t prefix = heap_header_bytes(file_);
   const std::optional<std::span<const std::byte>> none;
   PENSTOCK_ASSIGN(const std::uint64_t length, length_of(collection));
   if (length <= kLongBytes) return none;
@@ -71,7 +81,7 @@ result<std::optional<std::span<const std::byte>>> hdf5_global_heap::long_object(
 }
 
 result<hdf5_global_heap::contents> hdf5_global_heap::parse(std::uint64_t collection) {
-  const std::uint64_t prefix = 8 + file_.length_bytes();
+  const std::uint64_t prefix = heap_header_bytes(file_);
   PENSTOCK_ASSIGN(const std::uint64_t length, length_of(collection));
   PENSTOCK_ASSIGN(const auto block, file_.at(collection, length));
   contents made;
@@ -84,6 +94,7 @@ result<hdf5_global_heap::contents> hdf5_global_heap::parse(std::uint64_t collect
     inside.skip(6);
     const std::uint64_t bytes = inside.number(file_.length_bytes());
     if (index == 0) break;  // the rest is free
+    inside.skip(prefix - kBytesBeforeLength - file_.length_bytes());
     const auto object = inside.bytes(bytes);
     if (!inside.ok()) return hdf5_damaged(fmt::format("object {} exceeds its global heap collection", index));
     inside.skip(std::min<std::uint64_t>((8 - bytes % 8) % 8, inside.left()));
