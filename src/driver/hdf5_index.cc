@@ -5,6 +5,7 @@
 #include "driver/hdf5_reader.h"
 #include "engine/blocking_read.h"
 #include "engine/index_io.h"
+#include "format/hdf5/hdf5_cache_image.h"
 #include "format/hdf5/hdf5_dataset.h"
 #include "format/hdf5/hdf5_describe.h"
 #include "format/hdf5/hdf5_object.h"
@@ -16,6 +17,7 @@ result<hdf5_index> read_hdf5_index(const store& from, std::string_view key, std:
   hdf5_stored_file source(from, key);
   PENSTOCK_TRY(source.begin());
   PENSTOCK_ASSIGN(hdf5_file file, hdf5_file::open(source));
+  PENSTOCK_TRY(read_hdf5_cache_image(file));
   PENSTOCK_ASSIGN(const std::vector<hdf5_message> messages, read_hdf5_object(file, header));
   PENSTOCK_ASSIGN(const hdf5_shape shape, parse_hdf5_shape(file, messages));
   PENSTOCK_ASSIGN(const hdf5_layout layout, parse_hdf5_layout(file, messages));

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <penstock/extend/driver.h>
+#include "format/hdf5/hdf5_cache_image.h"
 #include "format/hdf5/hdf5_file.h"
 #include "format/hdf5/hdf5_pages.h"
 
@@ -72,6 +73,7 @@ class hdf5_reader {
   auto parse(Parse&& parse, std::uint64_t readings = 32) -> decltype(parse(std::declval<hdf5_file&>())) {
     const auto once = [&](hdf5_source& source) -> decltype(parse(std::declval<hdf5_file&>())) {
       PENSTOCK_ASSIGN(hdf5_file file, hdf5_file::open(source, hdf5_checksums::verified, readings));
+      PENSTOCK_TRY(read_hdf5_cache_image(file));
       if (in_rounds()) note_paging(file);
       return parse(file);
     };

@@ -17,6 +17,7 @@
 #include "driver/registry.h"
 #include "engine/array_state.h"
 #include "format/hdf5/hdf5_array.h"
+#include "format/hdf5/hdf5_cache_image.h"
 #include "format/hdf5/hdf5_compound.h"
 #include "format/hdf5/hdf5_group.h"
 #include "format/hdf5/hdf5_tree.h"
@@ -135,7 +136,7 @@ bool is_no_hdf5_array(const store& from, const std::string& key, std::string_vie
   hdf5_stored_file source(from, key);
   if (!source.begin().ok()) return false;
   auto file = hdf5_file::open(source);
-  if (!file.ok()) return false;
+  if (!file.ok() || !read_hdf5_cache_image(*file).ok()) return false;
   hdf5_tree tree(*file);
   const auto found = find_hdf5_part(*file, tree, path);
   if (!found.ok() || found->is_member_group()) return false;

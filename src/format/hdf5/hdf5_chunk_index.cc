@@ -466,7 +466,8 @@ result<std::shared_ptr<hdf5_chunk_index>> open_by(hdf5_file& file, const hdf5_la
 result<std::shared_ptr<const hdf5_chunk_index>> hdf5_chunk_index::open(hdf5_file& file, const hdf5_shape& shape,
                                                                        const hdf5_layout& layout, std::size_t filters) {
   using made = std::shared_ptr<const hdf5_chunk_index>;
-  if (file.undefined(layout.address) || file.size() >> kAddressBits != 0) return made();
+  // The nodes of an index are read from the stored bytes.
+  if (file.undefined(layout.address) || file.size() >> kAddressBits != 0 || file.has_cache_image()) return made();
   PENSTOCK_ASSIGN(hdf5_chunk_grid grid, hdf5_chunk_grid::make(shape, layout, true));
   auto opened = open_by(file, layout, std::move(grid));
   if (!opened.ok())

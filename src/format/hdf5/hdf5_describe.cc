@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "format/hdf5/hdf5_attributes.h"
+#include "format/hdf5/hdf5_cache_image.h"
 #include "format/hdf5/hdf5_dataset.h"
 #include "format/hdf5/hdf5_element.h"
 #include "format/hdf5/hdf5_group.h"
@@ -251,6 +252,7 @@ class describer {
 
 result<json> describe_hdf5(hdf5_source& from, hdf5_checksums sums) {
   PENSTOCK_ASSIGN(hdf5_file file, hdf5_file::open(from, sums, kReadings));
+  PENSTOCK_TRY(read_hdf5_cache_image(file));
   return describer(file).describe();
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "base/lookup3.h"
+#include "format/hdf5/hdf5_cache_image.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -63,7 +64,7 @@ result<hdf5_file> hdf5_file::open(hdf5_source& from, hdf5_checksums sums, std::u
   return hdf5_damaged("the file has no signature of the format");
 }
 
-hdf5_file hdf5_file::over(hdf5_source& from) const noexcept {
+hdf5_file hdf5_file::over(hdf5_source& from) const {
   hdf5_file made = *this;
   made.from_ = &from;
   return made;
@@ -118,9 +119,15 @@ result<std::span<const std::byte>> hdf5_file::at(std::uint64_t address, std::uin
     return hdf5_damaged(fmt::format("{} bytes at address {} exceed the file of {} bytes", length, address, size()));
   }
   PENSTOCK_TRY(spend(length));
+  if (image_) {
+    if (const auto kept = image_->find(address, length)) return *kept;
+  }
   auto read = from_->read(offset, length);
   if (read.ok() && read->size() != length) return error(errc::io_error, "the file ended early while it was read");
-  return read;
+  if (!read.ok() || !image_ || !image_->overlaps(address, length)) return read;
+  joined_.assign(read->begin(), read->end());
+  image_->replace(address, joined_);
+  return std::span<const std::byte>(joined_);
 }
 
 result<std::span<const std::byte>> hdf5_file::begin_of(std::uint64_t address, std::uint64_t length,

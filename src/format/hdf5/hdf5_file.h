@@ -4,8 +4,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/little_endian.h"
 
@@ -90,6 +93,8 @@ struct hdf5_addresses {
   }
 };
 
+class hdf5_cache_image;  // hdf5_cache_image.h
+
 /// An HDF5 file's superblock, and access to its bytes by address. Not thread-safe.
 ///
 /// The number of bytes read from one file is limited to a few times its size: structures that form a loop or share
@@ -103,7 +108,7 @@ class hdf5_file {
                                 std::uint64_t readings = 4);
 
   /// The same file with another source of its bytes.
-  hdf5_file over(hdf5_source& from) const noexcept;
+  hdf5_file over(hdf5_source& from) const;
   hdf5_source& source() const noexcept { return *from_; }
 
   /// The bytes at an address, valid until the next call.
@@ -124,6 +129,11 @@ class hdf5_file {
   /// \error unsupported  The limit is exceeded.
   result<> spend_decoded(std::uint64_t bytes);
   bool waiting() const noexcept { return from_->waiting(); }
+
+  /// From now on, the blocks of an image replace the bytes at their addresses. Chunk indexes are then read as a whole.
+  void use(std::shared_ptr<const hdf5_cache_image> image) noexcept { image_ = std::move(image); }
+  bool has_cache_image() const noexcept { return image_ != nullptr; }
+
   /// Whether parsers of messages verify checksums, too.
   hdf5_checksums checksums() const noexcept { return sums_; }
 
@@ -157,6 +167,8 @@ class hdf5_file {
   std::uint64_t decoded_;  // and those that may still be made of compressed metadata
   std::size_t offset_bytes_ = 8, length_bytes_ = 8;
   std::uint64_t base_ = 0, end_ = 0, root_ = 0, extension_ = ~std::uint64_t{0};
+  std::shared_ptr<const hdf5_cache_image> image_;
+  std::vector<std::byte> joined_;  // the bytes of the last read that are only partly in blocks of the image
 };
 
 }  // namespace penstock::inline v0

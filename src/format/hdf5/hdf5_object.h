@@ -29,6 +29,7 @@ struct hdf5_message {
     symbol_table = 0x11,
     attribute_info = 0x15,
     file_space = 0x17,
+    cache_image = 0x18,
   };
   std::uint16_t type = 0;
   bool shared = false;  ///< `body` refers to the message itself
