@@ -93,6 +93,11 @@ TEST(Hdf5Codecs, NbitOfArraysOfCompoundsStaysInTheElement) {
             "0 0 1 2 0 0 3 4 0 0 5 6 0 0 7 8");
   // An array of plain items is one part, as the filter writes it.
   EXPECT_EQ(decoded("hdf5.nbit", R"({"parameters":[7,0,2,2,4,4,2]})", of({1, 2, 3, 4, 5, 6, 7, 8})), "1 2 3 4 5 6 7 8");
+  // Parts that share bytes are not read if their bits are not there, however many they are; parts of 0 bytes are not.
+  EXPECT_NE(decoded("hdf5.nbit", R"({"parameters":[12,0,1,3,268435456,2,0,4,268435456,0,4,268435456]})", of({1}))
+                .find("ends before its last element"),
+            std::string::npos);
+  EXPECT_EQ(decoded("hdf5.nbit", R"({"parameters":[12,0,2,3,1,2,0,4,0,0,4,1]})", of({7, 8})), "7 8");
   // Many compounds without members: no part is repeated 2^28 times.
   EXPECT_EQ(decoded("hdf5.nbit", R"({"parameters":[9,0,0,3,268435456,1,0,2,268435456,3,1,0]})", {}), "");
 }

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/checked.h"
 #include "codec/codec_members.h"
 #include "codec/decode_only.h"
 #include "codec/hdf5/hdf5_parameters.h"
@@ -21,6 +22,8 @@ struct packed_part {
   std::uint32_t precision = 0, shift = 0;
   bool big_endian = false;
   bool plain = false;  // unchanged bytes, 8 bits each
+
+  std::uint64_t bits() const noexcept { return plain ? 8 * std::uint64_t{bytes} : precision; }
 };
 
 /// Reads the filter's parameters: a small program that describes an element.
@@ -35,12 +38,15 @@ class nbit_program {
     if (!packed) return {};  // text, opaque bytes, enumerations: their types do not follow
     at_ = 3;
     PENSTOCK_ASSIGN(element_bytes, read_type(0, 0));
-    if (element_bytes == 0) return wrong("elements of 0 bytes");
+    if (element_bytes == 0) return wrong("elements of no bytes");
+    std::erase_if(parts, [](const packed_part& each) { return each.bits() == 0; });
+    for (const packed_part& each : parts) element_bits += each.bits();
     return {};
   }
 
-  std::vector<packed_part> parts;
+  std::vector<packed_part> parts;  // none of them without bits
   std::uint32_t elements = 0, element_bytes = 0;
+  std::uint64_t element_bits = 0;
   bool packed = true;
 
  private:
@@ -147,14 +153,15 @@ class nbit_codec final : public decode_only_codec {
       if (!room.empty()) std::memcpy(room.data(), encoded.data(), room.size());
       return std::span<const std::byte>(room);
     }
+    // Before any part is read: parts may share bytes, so that an element has many times its bytes of bits.
+    if (saturating_mul(program_.elements, program_.element_bits) > 8 * std::uint64_t{encoded.size()})
+      return damaged("it ends before its last element");
     const std::uint64_t bytes = std::uint64_t{program_.elements} * program_.element_bytes;
     PENSTOCK_ASSIGN(const auto room, take(out, bytes, scratch));
     if (!room.empty()) std::memset(room.data(), 0, room.size());
     bit_stream bits(encoded);
-    for (std::size_t at = 0; at < room.size(); at += program_.element_bytes) {
+    for (std::size_t at = 0; at < room.size(); at += program_.element_bytes)
       for (const packed_part& part : program_.parts) unpack(part, bits, room.data() + at + part.offset);
-      if (bits.overrun()) return damaged("it ends before its last element");
-    }
     return std::span<const std::byte>(room);
   }
 
