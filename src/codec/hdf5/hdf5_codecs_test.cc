@@ -140,8 +140,11 @@ TEST(Hdf5Codecs, SmallIntegersGetTheirSignBack) {
 TEST(Hdf5Codecs, TextIsClearedAfterItsEnd) {
   EXPECT_EQ(decoded("hdf5.string", R"({"elementsize":6,"fields":[[0,1,3,0],[3,1,3,1]]})", of({97, 0, 98, 32, 99, 32})),
             "97 0 0 32 99 0");
-  EXPECT_FALSE(
-      make_byte_codec({"hdf5.string", json::parse(R"({"elementsize":4,"fields":[[2,1,3,0]]})").value()}, 1).ok());
+  for (const char* bad : {R"([[2,1,3,0]])", R"([[0,1,3,0],[2,1,2,0]])"}) {  // outside of the item, overlapping
+    const auto settings = json::parse(std::string(R"({"elementsize":4,"fields":)") + bad + "}");
+    EXPECT_FALSE(make_byte_codec({"hdf5.string", settings.value()}, 1).ok()) << bad;
+  }
+  EXPECT_EQ(decoded("hdf5.string", R"({"elementsize":2,"fields":[[0,2,0,0]]})", of({97, 98})), "97 98");
 }
 
 TEST(Hdf5Codecs, ShuffleKeepsTheRest) {

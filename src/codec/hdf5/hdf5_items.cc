@@ -110,6 +110,7 @@ result<compiled_codec> make_hdf5_string_codec(const codec_config& config, const 
   PENSTOCK_ASSIGN(const std::int64_t item, members.integer("elementsize", 1, kMostItemBytes));
   PENSTOCK_ASSIGN(const json::array_t* const list, members.list("fields"));
   std::vector<text_field> fields;
+  std::uint64_t bytes = 0;  // of all texts
   for (const json& each : *list) {
     const json::array_t* const parts = each.as_array();
     std::uint64_t numbers[4] = {};
@@ -121,6 +122,10 @@ result<compiled_codec> make_hdf5_string_codec(const codec_config& config, const 
     if (!good || spaces > 1 || (size != 0 && count > (static_cast<std::uint64_t>(item) - offset) / size)) {
       return error{errc::corrupt_data, "codec 'hdf5.string': a field exceeds the item"};
     }
+    if (size == 0) continue;
+    bytes += count * size;
+    if (bytes > static_cast<std::uint64_t>(item))
+      return error{errc::corrupt_data, "codec 'hdf5.string': fields overlap"};
     fields.push_back({static_cast<std::size_t>(offset), static_cast<std::size_t>(count), static_cast<std::size_t>(size),
                       spaces == 1});
   }
