@@ -129,6 +129,20 @@ def test_names_without_a_target_are_absent(tmp_path: Path) -> None:
         group["out"]
 
 
+def test_many_links_over_one_long_path_do_not_follow_it_without_end(tmp_path: Path) -> None:
+    names = [f"s{i:04d}" for i in range(2000)]
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        group = file.create_group("g")
+        group["again"] = group
+        group["x"] = np.arange(3)
+        file["long"] = h5py.SoftLink("/g/" + "again/" * 9000 + "x")
+        for name in names:
+            file[name] = h5py.SoftLink("long")
+    made = ps.open(tmp_path / "x.h5")
+    assert made.keys() == ["g", "long", *names]  # those that were not followed, too
+    assert made["s0000"][...].tolist() == [0, 1, 2]
+
+
 def test_listing_a_group_opens_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "x.h5"
     with h5py.File(path, "w", track_order=True) as file:

@@ -17,9 +17,13 @@ constexpr unsigned kMostSoftSteps = 16;
 constexpr std::string_view kRenamed = "_nc4_non_coord_";
 constexpr std::string_view kStandIn = "This is a netCDF dimension but not a netCDF variable";
 
-const hdf5_link* find_link(const std::vector<hdf5_link>& in, std::string_view name) noexcept {
-  const auto found = std::find_if(in.begin(), in.end(), [&](const hdf5_link& each) { return each.name == name; });
-  return found == in.end() ? nullptr : &*found;
+// Each group once, the inner ones first: a path may lead through a group many times.
+std::vector<std::uint64_t> inner_first(const std::vector<std::uint64_t>& groups) {
+  std::vector<std::uint64_t> out;
+  std::set<std::uint64_t> seen;
+  for (std::size_t i = groups.size(); i-- > 0;)
+    if (seen.insert(groups[i]).second) out.push_back(groups[i]);
+  return out;
 }
 
 // Attributes that netCDF and dimension scales use internally.
@@ -64,14 +68,24 @@ result<const std::vector<hdf5_link>*> hdf5_tree::links(std::uint64_t group) {
 
 // Null: the group has no such link.
 result<const hdf5_link*> hdf5_tree::link(std::uint64_t group, std::string_view name) {
-  if (const auto listed = links_.find(group); listed != links_.end()) return find_link(listed->second, name);
+  if (const auto listed = links_.find(group); listed != links_.end()) return listed_link(group, listed->second, name);
   const auto key = std::pair(group, std::string(name));
   if (const auto known = looked_up_.find(key); known != looked_up_.end()) return &known->second;
   PENSTOCK_ASSIGN(const auto* messages, header(group));
   PENSTOCK_ASSIGN(std::optional<hdf5_link> found, look_up_hdf5_link(file_, *messages, name));
   if (found) return &looked_up_.insert_or_assign(key, std::move(*found)).first->second;
   PENSTOCK_ASSIGN(const auto* listed, links(group));
-  return find_link(*listed, name);
+  return listed_link(group, *listed, name);
+}
+
+// All links of a group are looked up when its members are listed.
+const hdf5_link* hdf5_tree::listed_link(std::uint64_t group, const std::vector<hdf5_link>& listed,
+                                        std::string_view name) {
+  const auto [of_group, is_new] = by_name_.try_emplace(group);
+  if (is_new)
+    for (const hdf5_link& each : listed) of_group->second.try_emplace(each.name, &each);
+  const auto found = of_group->second.find(name);
+  return found == of_group->second.end() ? nullptr : found->second;
 }
 
 result<const std::vector<hdf5_attribute>*> hdf5_tree::attributes(std::uint64_t object) {
@@ -177,6 +191,7 @@ result<> hdf5_tree::step(hdf5_place& at, std::string_view name) {
                      fmt::format("'{}' is reached over more than {} soft links", hdf5_text(name), kMostSoftSteps));
       }
       const std::string target = found->target;
+      PENSTOCK_TRY(file_.spend(target.size()));  // any number of links may lead over one long path
       at.object = at.groups.back();
       at.groups.pop_back();
       if (target.starts_with('/')) at = {file_.root(), {}, {}};
@@ -282,8 +297,8 @@ result<std::vector<hdf5_member_name>> hdf5_tree::members_in_file_order(const hdf
 }
 
 result<std::string> hdf5_tree::enumeration_name(const hdf5_place& dataset, const hdf5_type& type) {
-  for (std::size_t i = dataset.groups.size(); i-- > 0;) {
-    PENSTOCK_ASSIGN(const auto* listed, links(dataset.groups[i]));
+  for (const std::uint64_t group : inner_first(dataset.groups)) {
+    PENSTOCK_ASSIGN(const auto* listed, links(group));
     for (const hdf5_link& each : *listed) {
       if (each.what != hdf5_link::kind::hard) continue;
       const auto found = header(each.object);
@@ -337,8 +352,9 @@ result<std::map<std::uint64_t, std::string>> hdf5_tree::names_of(const std::vect
       if (each.what == hdf5_link::kind::hard && std::binary_search(objects.begin(), objects.end(), each.object))
         out.emplace(each.object, each.name);
   };
-  for (std::size_t i = groups.size(); i-- > 0 && out.size() < objects.size();) {
-    PENSTOCK_ASSIGN(const auto* listed, links(groups[i]));
+  for (const std::uint64_t group : inner_first(groups)) {
+    if (out.size() == objects.size()) break;
+    PENSTOCK_ASSIGN(const auto* listed, links(group));
     take(*listed);
   }
   std::vector<std::uint64_t> level{file_.root()};
@@ -367,8 +383,8 @@ result<> hdf5_tree::coordinate_names(const hdf5_place& scale, names& out) {
   const json::array_t* const list = numbers.as_array();
   if (list == nullptr || list->size() != out.size()) return {};
   std::map<std::uint64_t, std::string> by_number;
-  for (std::size_t i = scale.groups.size(); i-- > 0;) {
-    PENSTOCK_ASSIGN(const auto* listed, links(scale.groups[i]));
+  for (const std::uint64_t group : inner_first(scale.groups)) {
+    PENSTOCK_ASSIGN(const auto* listed, links(group));
     for (const hdf5_link& each : *listed) {
       if (each.what != hdf5_link::kind::hard) continue;
       auto number = attribute(each.object, "_Netcdf4Dimid");

@@ -52,6 +52,8 @@ class hdf5_path_search;  // hdf5_targets.h
 class hdf5_tree {
  public:
   explicit hdf5_tree(hdf5_file& file) noexcept : file_(file), heap_(file) {}
+  hdf5_tree(const hdf5_tree&) = delete;
+  hdf5_tree& operator=(const hdf5_tree&) = delete;
 
   /// Follows hard links, and at most 16 soft links for each name of the path. A name also finds a variable that netCDF
   /// renamed because a dimension has its name.
@@ -101,6 +103,7 @@ class hdf5_tree {
   result<> follow(hdf5_place& at, std::string_view path);
   error with_rest(error failed, std::string_view rest);
   result<const hdf5_link*> link(std::uint64_t group, std::string_view name);
+  const hdf5_link* listed_link(std::uint64_t group, const std::vector<hdf5_link>& listed, std::string_view name);
   result<> step(hdf5_place& at, std::string_view name);
   result<std::string> stored_name(const hdf5_place& group, std::string_view name);
   result<bool> is_stand_in(const hdf5_place& group, const hdf5_link& link);
@@ -116,6 +119,7 @@ class hdf5_tree {
   hdf5_global_heap heap_;
   std::map<std::uint64_t, std::vector<hdf5_message>> headers_;
   std::map<std::uint64_t, std::vector<hdf5_link>> links_;
+  std::map<std::uint64_t, std::map<std::string_view, const hdf5_link*>> by_name_;  // those of `links_`
   std::map<std::pair<std::uint64_t, std::string>, hdf5_link> looked_up_;
   std::map<std::uint64_t, std::vector<hdf5_attribute>> attributes_;
   std::shared_ptr<hdf5_path_search> paths_;  // finds targets of references; null until the first one
