@@ -66,6 +66,7 @@ class symbol_table {
       const bool has_key = i + 1 < used && !wanted_.empty();
       if (has_key) {
         PENSTOCK_ASSIGN(const std::string_view last, names_.text(cursor.number(file_.length_bytes())));
+        PENSTOCK_TRY(file_.spend(last.size()));
         if (last < wanted_) continue;
       } else {
         cursor.skip(file_.length_bytes());
