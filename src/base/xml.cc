@@ -14,6 +14,9 @@ namespace {
 constexpr std::size_t kMaxDepth = 64;
 /// An element needs some hundred bytes of memory but as few as four of the document.
 constexpr std::size_t kMaxElements = std::size_t{1} << 20;
+/// A name of a few bytes becomes one with its namespace, and is looked up among all of these.
+constexpr std::size_t kMaxNamespaceBytes = std::size_t{1} << 26;
+constexpr std::size_t kMaxBindings = 1024;
 
 bool is_space(char c) noexcept { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
@@ -216,6 +219,7 @@ class reader {
       if (at_ == text_.size()) return wrong("an attribute without an end");
       ++at_;
       if (named == "xmlns" || named.substr(0, 6) == "xmlns:") {
+        if (bindings_.size() == kMaxBindings) return wrong("too many namespaces");
         bindings_.push_back({std::string(named.substr(std::min<std::size_t>(named.size(), 6))), std::move(value)});
         ++declared;
       } else {
@@ -233,7 +237,7 @@ class reader {
   }
 
   // Expands `prefix:local` to `{uri}local`.
-  result<> qualify(std::string& named) const {
+  result<> qualify(std::string& named) {
     const std::size_t colon = named.find(':');
     const std::string prefix = colon == std::string::npos ? std::string() : named.substr(0, colon);
     if (prefix == "xml") {
@@ -246,8 +250,10 @@ class reader {
       if (prefix.empty() && colon == std::string::npos) return {};
       return wrong(fmt::format("the prefix '{}' is not declared", prefix));
     }
-    if (!found->uri.empty())
-      named = "{" + found->uri + "}" + (colon == std::string::npos ? named : named.substr(colon + 1));
+    if (found->uri.empty()) return {};
+    namespace_bytes_ += found->uri.size();
+    if (namespace_bytes_ > kMaxNamespaceBytes) return wrong("names whose namespaces are too long");
+    named = "{" + found->uri + "}" + (colon == std::string::npos ? named : named.substr(colon + 1));
     return {};
   }
 
@@ -306,7 +312,7 @@ class reader {
   }
 
   std::string_view text_;
-  std::size_t at_ = 0, elements_ = 0;
+  std::size_t at_ = 0, elements_ = 0, namespace_bytes_ = 0;
   std::vector<binding> bindings_;
 };
 

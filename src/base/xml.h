@@ -31,8 +31,9 @@ struct xml_element {
 /// 0x7f are accepted unchanged: the caller checks that text is UTF-8.
 ///
 /// \error corrupt_data  The document is not well-formed; the message has the reason and the byte. Also if elements are
-///                      nested deeper than 64 levels, for more than 2^20 elements, and for declarations of document
-///                      types (which can define entities that grow without bound).
+///                      nested deeper than 64 levels, for more than 2^20 elements or 1024 namespaces, for names with
+///                      more than 64 MiB of namespaces, and for declarations of document types (which can define
+///                      entities that grow without bound).
 /// Source: Extensible Markup Language (XML) 1.0, fifth edition; Namespaces in XML 1.0.
 result<xml_element> parse_xml(std::string_view document);
 

@@ -80,5 +80,13 @@ TEST(Xml, DepthAndElementsAreBounded) {
   EXPECT_FALSE(parse_xml(wide + "</a>").ok());
 }
 
+TEST(Xml, NamespacesAreBounded) {
+  std::string copied = "<a xmlns='" + std::string(1 << 20, 'u') + "'>", many = "<a";
+  for (int i = 0; i < 80; ++i) copied += "<b/>";
+  for (int i = 0; i < 2000; ++i) many += " xmlns:a" + std::to_string(i) + "='u'";
+  EXPECT_FALSE(parse_xml(copied + "</a>").ok());
+  EXPECT_FALSE(parse_xml(many + "/>").ok());
+}
+
 }  // namespace
 }  // namespace penstock::inline v0
