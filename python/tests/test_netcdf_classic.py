@@ -375,7 +375,7 @@ def test_the_program_needs_no_python(sample, tmp_path):
 
 
 def test_hostile_headers(tmp_path):
-    """Sizes that a header only claims use no memory, and empty names are refused."""
+    """Sizes that a header only claims use no memory; empty names, and long ones of many variables, are refused."""
     path = tmp_path / "x.nc"
     name = struct.pack(">I", 1) + b"x\0\0\0"
     dims = struct.pack(">II", 10, 1) + name + struct.pack(">I", 0x7FFFFFFF)
@@ -387,6 +387,11 @@ def test_hostile_headers(tmp_path):
         array[5]
     path.write_bytes(path.read_bytes().replace(name, bytes(4)))
     with pytest.raises(ps.CorruptDataError):
+        ps.open(path)
+    dims = struct.pack(">II", 10, 1) + struct.pack(">I", 100_000) + b"d" * 100_000 + struct.pack(">I", 1)
+    variable = name + struct.pack(">II", 1, 0) + bytes(8) + struct.pack(">III", 1, 4, 100)
+    path.write_bytes(b"CDF\1" + bytes(4) + dims + bytes(8) + struct.pack(">II", 11, 100) + 100 * variable)
+    with pytest.raises(ps.CorruptDataError, match="names of"):
         ps.open(path)
 
 

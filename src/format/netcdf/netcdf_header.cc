@@ -15,6 +15,9 @@ namespace penstock::inline v0 {
 namespace {
 
 constexpr std::uint64_t kPadding = 4;
+/// The most bytes of names of dimensions, of all variables together, for each byte of the header. A name has at most
+/// 256 bytes in the netCDF library, and a variable has at least 4 for each dimension.
+constexpr std::uint64_t kMostNameBytes = 64;
 
 error damaged(std::string_view what) { return {errc::corrupt_data, fmt::format("NetCDF: {}", what)}; }
 
@@ -126,6 +129,7 @@ class header_parser {
 
   result<> parse_variables(netcdf_header& out) {
     PENSTOCK_ASSIGN(const std::uint64_t count, list(kVariables, "variables"));
+    std::uint64_t named = 0;
     for (std::uint64_t i = 0; i < count; ++i) {
       netcdf_variable each;
       PENSTOCK_ASSIGN(each.name, name());
@@ -137,6 +141,9 @@ class header_parser {
         if (dimension >= out.dimensions.size())
           return damaged(
               fmt::format("variable '{}' has dimension {} of {}", each.name, dimension, out.dimensions.size()));
+        named = saturating_add(named, out.dimensions[static_cast<std::size_t>(dimension)].name.size());
+        if (named > kMostNameBytes * at_)
+          return damaged(fmt::format("dimensions of variables have names of {} bytes in all", named));
         const bool is_record = out.dimensions[static_cast<std::size_t>(dimension)].is_record;
         if (is_record && d != 0)
           return damaged(fmt::format("the record dimension of variable '{}' is not its first", each.name));
