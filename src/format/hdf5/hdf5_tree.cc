@@ -412,8 +412,12 @@ result<std::vector<std::optional<std::string>>> hdf5_tree::dimension_names(const
     if (each != 0) wanted.push_back(each);
   if (!wanted.empty()) {
     PENSTOCK_ASSIGN(const auto by_address, names_of(dataset.groups, wanted));
-    for (std::size_t d = 0; d < scales.size(); ++d)
-      if (const auto found = by_address.find(scales[d]); found != by_address.end()) out[d] = hdf5_text(found->second);
+    for (std::size_t d = 0; d < scales.size(); ++d) {
+      const auto found = by_address.find(scales[d]);
+      if (found == by_address.end()) continue;
+      PENSTOCK_TRY(file_.spend(found->second.size()));  // any number of dimensions may have one scale
+      out[d] = hdf5_text(found->second);
+    }
   }
   PENSTOCK_ASSIGN(const bool scale, is_scale(dataset.object));
   if (scale && rank == 1) out[0] = hdf5_text(dataset.name);
