@@ -239,6 +239,20 @@ def test_links_lead_to_their_objects(tmp_path):
         opened(path, "type")
 
 
+def test_sixteen_soft_links_lead_to_an_object(tmp_path):
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w") as file:
+        file["s00"] = np.arange(3)
+        for number in range(1, 18):
+            file[f"s{number:02}"] = h5py.SoftLink(f"s{number - 1:02}")
+    with h5py.File(path) as file:
+        assert same(file["s16"][...], np.arange(3))
+    assert opened(path).keys() == [f"s{number:02}" for number in range(17)]
+    assert same(opened(path, "s16")[...], np.arange(3))
+    with pytest.raises(ps.NotFoundError):
+        opened(path, "s17")
+
+
 def test_groups_that_several_links_lead_to_are_visited_once(tmp_path, monkeypatch, capfd):
     """41 groups with 2^40 paths to the last one."""
     path = tmp_path / "x.h5"

@@ -157,6 +157,7 @@ result<bool> hdf5_tree::is_scale(std::uint64_t object) {
 // Whether a link leads to netCDF's stand-in for a dimension without a variable.
 result<bool> hdf5_tree::is_stand_in(const hdf5_place& group, const hdf5_link& link) {
   hdf5_place at = group;
+  soft_links_ = 0;
   PENSTOCK_TRY(step(at, link.name));
   PENSTOCK_ASSIGN(const auto* messages, header(at.object));
   if (!is_hdf5_dataset(*messages)) return false;
@@ -245,9 +246,9 @@ result<hdf5_place> hdf5_tree::find(std::string_view path) {
 
 result<hdf5_place> hdf5_tree::member(const hdf5_place& group, std::string_view name) {
   hdf5_place at = group;
-  soft_links_ = 0;
   PENSTOCK_ASSIGN(const std::string stored, stored_name(at, name));
   exit_.reset();  // from a link that was only inspected
+  soft_links_ = 0;
   PENSTOCK_TRY(step(at, stored));
   return at;
 }
