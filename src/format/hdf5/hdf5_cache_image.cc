@@ -84,7 +84,7 @@ result<> read_hdf5_cache_image(hdf5_file& file) {
   hdf5_cursor cursor(found->body);
   const std::uint64_t version = cursor.number(1);
   const std::uint64_t address = cursor.number(file.offset_bytes()), length = cursor.number(file.length_bytes());
-  if (!cursor.ok()) return hdf5_damaged("the message of the metadata cache image is cut off");
+  if (!cursor.ok()) return hdf5_damaged("the message of the metadata cache image is truncated");
   if (version != 0) return hdf5_unknown(fmt::format("a metadata cache image of version {}", version));
   if (file.undefined(address)) return {};
   auto stored = file.at(address, length);
