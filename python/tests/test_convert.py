@@ -298,7 +298,7 @@ def test_an_array_in_memory_is_named_data(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["b.h5", "b.npy", "b.tif"])
-def test_the_callers_function_is_told_and_may_stop(tmp_path: Path, name: str) -> None:
+def test_progress_is_reported_and_may_stop_it(tmp_path: Path, name: str) -> None:
     if name == "b.h5":
         pytest.importorskip("h5py")
     told: list[tuple[int, int]] = []

@@ -21,7 +21,7 @@ from penstock.core.data_types import NAMED_TYPES
 from penstock.core.errors import CancelledError, CorruptDataError, InvalidArgumentError, UnsupportedError
 from penstock.core.group import Group
 from penstock.core.tile_stream import Stream
-from penstock.hdf5.file import Hdf5Group
+from penstock.hdf5.group import Hdf5Group
 from penstock.hdf5.grown import grown_shapes, storage_of
 from penstock.netcdf.file import NetcdfGroup
 

@@ -7,12 +7,11 @@
 #include <string_view>
 
 #include <penstock/store.h>
+#include "driver/append_claim_key.h"
 #include "engine/write_fence.h"
 
 namespace penstock::inline v0 {
 
-/// The key of the claim, which exists next to an array's metadata while a writer appends or resizes.
-inline constexpr std::string_view kClaimKey = ".penstock-append";
 inline constexpr std::uint64_t kMaxClaimBytes = 1024;
 
 /// The right to append to an array or to resize it: one writer has it at a time, in any process of any host.

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "api/append/append_claim.h"
 #include "api/copy/array_copy.h"
 #include "api/copy/copy_pieces.h"
 #include "base/counted.h"
+#include "driver/append_claim_key.h"
 #include "driver/zarr_nodes.h"
 #include "engine/array_state.h"
 #include "engine/blocking_read.h"
