@@ -69,7 +69,8 @@ void read_groups(const std::string& hierarchy, std::string_view path, process_li
   while (path.ends_with('/')) path.remove_suffix(1);
   while (!path.empty()) {
     read_folder(hierarchy + std::string(path), limits);
-    path = path.substr(0, std::min(path.rfind('/'), path.size()));
+    const std::size_t slash = path.rfind('/');
+    path = path.substr(0, slash == path.npos ? 0 : slash);
   }
 }
 
