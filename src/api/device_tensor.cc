@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "api/device_tensor_state.h"
@@ -25,10 +26,16 @@ result<cuda::stream_ref> stream_of(stream_handle handle) {
   return reinterpret_cast<cuda::stream_ref>(handle);
 }
 
+// Strides are signed, and the pool rounds sizes up.
 result<std::uint64_t> bytes_of(const extents& shape, std::uint32_t item_bytes) {
+  constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   std::uint64_t bytes = item_bytes;
-  for (const std::uint64_t each : shape)
-    if (!checked_mul(bytes, each, bytes)) return error(errc::resource_exhausted, "the result has more than 2^64 bytes");
+  bool fits = true;
+  for (const std::uint64_t each : shape) {
+    if (each == 0) return std::uint64_t{0};
+    fits = fits && checked_mul(bytes, each, bytes) && bytes <= kMost;
+  }
+  if (!fits) return error(errc::resource_exhausted, "the result has 2^63 bytes or more");
   return bytes;
 }
 

@@ -199,6 +199,20 @@ TEST_F(DeviceLimit, ManyFillsStayBelowIt) {
   EXPECT_LE(taken, kLimit + kBeside);
 }
 
+// The pool rounds sizes up, which must not wrap around.
+TEST_F(DeviceLimit, AResultOfNearly2To64BytesIsRefused) {
+  create_options how;
+  how.path = "a";
+  how.shape = {(std::uint64_t{1} << 61) - 1};
+  how.chunks = extents{std::uint64_t{1} << 20};
+  how.type = dtype::from_name("float64").value();
+  const auto made = create_array(std::shared_ptr<store>(make_memory_store()), how);
+  ASSERT_TRUE(made.ok()) << made.error().to_string();
+  const auto read = read_to_device(*made, basic_selection());
+  ASSERT_FALSE(read.ok());
+  EXPECT_EQ(read.error().code(), errc::resource_exhausted) << read.error().to_string();
+}
+
 TEST_F(DeviceLimit, ACancelledReadReturnsEverything) {
   model_options options;
   options.shape = {256, 256};
