@@ -384,6 +384,8 @@ bool device_engine::record_end(event_ref event, event_ref end_of_read, bool hand
   if (handed) return false;
   const stream_ref end = result_[take_result_stream()];
   if (end_of_read != nullptr && driver_.stream_wait_event(end, end_of_read, 0) != kSuccess) return false;
+  // The memory's earlier use may still be queued if no read has waited for it.
+  if (driver_.stream_wait_event(end, event, 0) != kSuccess) return false;
   return driver_.event_record(event, end) == kSuccess;
 }
 

@@ -112,6 +112,43 @@ TEST_F(DeviceRelease, MemoryIsNotWrittenBeforeTheStreamIsDone) {
   }
 }
 
+// A block whose last reader has not begun is taken from the pool and returned before anything waits for that reader.
+// The driver does not mark all work of the context, as before 12.5.
+TEST_F(DeviceRelease, MemoryTakenInVainStillWaitsForItsReader) {
+  struct seen_values {
+    void* from;
+    std::vector<std::byte> bytes;
+  };
+  const auto look = [](void* argument) {
+    auto* const into = static_cast<seen_values*>(argument);
+    std::memcpy(into->bytes.data(), into->from, into->bytes.size());
+  };
+  const cuda::stream_ref mine = make_stream();
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    seen_values seen{nullptr, std::vector<std::byte>(model.values.size())};
+    {
+      device_tensor tensor = read();
+      seen.from = tensor.view().data;
+      ASSERT_TRUE(tensor.order(handle(mine)).ok());
+      penstock_fake_cuda_configure(seed, 1, 0);
+      ASSERT_EQ(penstock_fake_cuda_enqueue(mine, look, &seen), 0);
+      ASSERT_TRUE(tensor.release(handle(mine)).ok());
+    }
+    {
+      const auto in_vain = device_memory(*opened->context(), 0, opened->type(), opened->shape());
+      ASSERT_TRUE(in_vain.ok()) << in_vain.error().to_string();
+      ASSERT_EQ(in_vain->view().data, seen.from);
+      penstock_fake_cuda_fail("cuCtxRecordEvent", 0, cuda::kInvalidValue);
+    }
+    device_tensor again = read_of(*other);
+    EXPECT_EQ(again.view().data, seen.from);
+    ASSERT_TRUE(again.synchronize().ok());
+    ASSERT_EQ(driver.stream_synchronize(mine), cuda::kSuccess);
+    EXPECT_EQ(seen.bytes, model.values) << "seed " << seed;
+    penstock_fake_cuda_configure(seed, 0, 0);
+  }
+}
+
 TEST_F(DeviceRelease, MemoryOfAnotherContextIsNotReadFrom) {
   const cuda::device_address memory = allocate(model.values.size());
   tensor_view value = tensor_view::contiguous(reinterpret_cast<void*>(memory), opened->type(), opened->shape());
