@@ -54,7 +54,7 @@ class PENSTOCK_API device_tensor {
   int device() const noexcept;
   /// True when the host's part is complete.
   bool queued() const noexcept;
-  /// True when the device is done, too.
+  /// True when the device is done, too, or has failed.
   bool done() const;
 
   /// Waits until the host's part is complete, not for the device: see `order` and `synchronize`.

@@ -669,7 +669,7 @@ bool device_read::complete() {
   if (!job_->done()) return false;
   if (!slot_->used) return true;
   const current_context current(engine_->api(), engine_->context());
-  return engine_->api().event_query(slot_->done) == kSuccess;
+  return engine_->api().event_query(slot_->done) != kNotReady;
 }
 
 error device_read::name_cell(error what, const failure_note& cell) const {

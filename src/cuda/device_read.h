@@ -54,7 +54,7 @@ class device_read final : public cell_sink, public std::enable_shared_from_this<
   /// Waits for the device.
   /// \error corrupt_data  Cells that failed on the device: how many, and one of them by name.
   result<> synchronize();
-  /// Whether the device is done, too.
+  /// Whether the device is done, too, or has failed.
   bool complete();
   void cancel() noexcept { job_->cancel(); }
   /// Called once everything is queued: other libraries now have the memory, and may never query the outcome of the

@@ -322,6 +322,28 @@ TEST_F(DeviceEngine, AReadOutlivesAFaultOfTheDevice) {
   }
 }
 
+// A loop that waits for `done` ends, and the outcome has the error.
+TEST_F(DeviceEngine, AReadIsDoneAfterAFaultOfTheDevice) {
+  constexpr int kIllegalAddress = 700;
+  const auto store = make_memory_store();
+  const model_array model = write_model(*store, "a/", benchmark_like());
+  const array opened = open_in(store, context_with({}));
+  penstock_fake_cuda_hold_kernels(1);
+  {
+    auto made = read_to_device(opened, basic_selection());
+    ASSERT_TRUE(made.ok()) << made.error().to_string();
+    ASSERT_TRUE(made->wait().ok());
+    EXPECT_FALSE(made->done());
+    penstock_fake_cuda_fault(kIllegalAddress);
+    EXPECT_TRUE(made->done());
+    EXPECT_FALSE(made->outcome().ok());
+    (void)opened.context()->synchronize();  // queries the device, so that `clear_caches` drops the engine
+  }
+  penstock_fake_cuda_fault(0);
+  opened.context()->clear_caches();
+  EXPECT_EQ(read_device(opened, basic_selection()), model.values);
+}
+
 TEST_F(DeviceEngine, ReadsWhileAGraphIsCaptured) {
   const auto store = make_memory_store();
   const model_array model = write_model(*store, "a/", benchmark_like());

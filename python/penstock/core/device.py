@@ -65,7 +65,7 @@ class DeviceTensor(_tensor.Tensor):
 
     @property
     def done(self) -> bool:
-        """True when the device is done."""
+        """True when the device is done or has failed."""
         return self._read.done
 
     def order(self, stream: Any) -> None:
