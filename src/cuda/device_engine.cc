@@ -284,6 +284,7 @@ result<> device_engine::outcome_of_handed(bool wait) {
   if (wait || slots_.watches_queued()) {
     const current_context current(driver_, context_);
     note_reached();
+    if (broken_) slots_.query_watched();
   }
   return slots_.outcome();
 }

@@ -93,6 +93,13 @@ void read_slots::unwatch(read_slot* slot) noexcept {
   std::erase_if(watched_, [&](const auto& each) { return each.slot == slot; });
 }
 
+void read_slots::query_watched() noexcept {
+  for (const watched_report& each : watched_) {
+    bool& queued = each.slot->state_.queued;
+    queued = queued && driver_.event_query(each.slot->done) != kSuccess;
+  }
+}
+
 std::vector<event_ref> read_slots::watched_ends() const {
   std::vector<event_ref> out;
   for (const watched_report& each : watched_) out.push_back(each.slot->done);

@@ -72,6 +72,8 @@ class read_slots {
   void unwatch(read_slot* slot) noexcept;
   /// Whether the first watched read is not known to have ended.
   bool watches_queued() const noexcept { return !watched_.empty() && watched_.front().slot->state_.queued; }
+  /// Finds by their events which watched reads have ended, for an engine that has forgotten its completions.
+  void query_watched() noexcept;
   /// The ends of the watched reads.
   std::vector<event_ref> watched_ends() const;
   /// The first failure of the watched reads that have ended; reported once.

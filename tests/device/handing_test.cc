@@ -9,6 +9,7 @@
 
 #include <penstock/penstock.h>
 #include "chains.h"
+#include "engine/blocking_read.h"
 #include "fake_device.h"
 #include "support/cases.h"
 #include "support/deterministic_executor.h"
@@ -142,6 +143,41 @@ TEST_F(DeviceHanding, AnUnreportedFailureHoldsNoContext) {
     EXPECT_TRUE(watched.expired()) << asks;  // a worker may have been about to release it
     ASSERT_EQ(driver.stream_synchronize(mine), cuda::kSuccess);
   }
+}
+
+// The engine forgets its completions when a call of the driver fails, but not the failures of reads that end later.
+TEST_F(DeviceHanding, ABrokenEngineStillReportsEarlierFailures) {
+  model_options options;
+  options.shape = {8 * 2048};
+  options.chunks = {2048};
+  options.dtype = "float32";
+  options.codecs = kZstd;
+  const auto store = make_memory_store();
+  write_model(*store, "a/", options);
+  const auto old = read_and_wait(*store, "a/c/1", byte_range{}, 1 << 20).value();
+  std::vector<std::byte> bytes(old.bytes.begin(), old.bytes.end());
+  for (std::size_t i = bytes.size() / 2; i < bytes.size() / 2 + 30; ++i) bytes[i] ^= std::byte{0x5A};
+  const part whole(bytes);
+  ASSERT_TRUE(store->put("a/c/1", {&whole, 1}, {}).ok());
+  const array opened = open_in(store, 2);
+  const auto mine = make_stream();
+  penstock_fake_cuda_configure(1, 1, 0);
+  {
+    auto made = read_to_device(opened, basic_selection());
+    ASSERT_TRUE(made.ok()) << made.error().to_string();
+    ASSERT_TRUE(made->order(reinterpret_cast<stream_handle>(mine)).ok());
+  }
+  penstock_fake_cuda_fail("cuMemcpyHtoDAsync", 0, cuda::kInvalidValue);
+  auto next = read_to_device(opened, basic_selection());
+  ASSERT_TRUE(next.ok()) << next.error().to_string();
+  const auto failed = next->wait();
+  ASSERT_FALSE(failed.ok());
+  EXPECT_EQ(failed.error().code(), errc::io_error) << failed.error().to_string();
+  const auto outcome = opened.context()->synchronize();
+  ASSERT_FALSE(outcome.ok());
+  EXPECT_EQ(outcome.error().code(), errc::corrupt_data);
+  EXPECT_NE(outcome.error().to_string().find("a/c/1"), std::string::npos) << outcome.error().to_string();
+  penstock_fake_cuda_configure(1, 0, 0);
 }
 
 // A valid frame of raw blocks of one byte each: their tables are much longer than their content.
