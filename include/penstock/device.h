@@ -41,6 +41,8 @@ struct device_read_options {
 /// all bits set in its part of the result. `synchronize` returns its error or, if the values were exported and the
 /// outcome was not queried, the next read into that device's memory does. Destroying it cancels what has not started,
 /// waits for the host's part, and returns the memory to the context's pool together with the wait for its last readers.
+/// Memory that was passed as `out` is not written to after a call has returned an error of the host, and not after the
+/// tensor was destroyed, unless a stream was ordered after the read: both wait for the device then.
 /// Move-only; otherwise thread-safe.
 class PENSTOCK_API device_tensor {
  public:

@@ -198,6 +198,17 @@ bool device_tensor_state::fill_is_complete() const {
   return engine_->api().event_query(block_.ready) != cuda::kNotReady;
 }
 
+result<> device_tensor_state::wait_queued() {
+  if (!read_) return {};
+  auto queued = read_->wait_queued();
+  if (!queued.ok()) settle();
+  return queued;
+}
+
+void device_tensor_state::settle() noexcept {
+  if (read_ && block_.address == 0 && !handed_.load(std::memory_order_relaxed)) read_->settle();
+}
+
 result<> device_tensor_state::order(stream_handle stream) {
   const mutex_lock lock(mutex_);
   if (released_) return error(errc::invalid_argument, "the tensor's memory was released");
@@ -207,7 +218,11 @@ result<> device_tensor_state::order(stream_handle stream) {
 result<> device_tensor_state::order_on(stream_handle stream) {
   PENSTOCK_ASSIGN(const cuda::stream_ref on, stream_of(stream));
   if (read_) {
-    PENSTOCK_TRY(read_->order(on));
+    auto ordered = read_->order(on);
+    if (!ordered.ok()) {
+      settle();
+      return ordered;
+    }
     read_->hand_on();
   } else if (block_.ready != nullptr) {
     const cuda::current_context current(engine_->api(), engine_->context());
@@ -243,6 +258,7 @@ device_tensor_state::~device_tensor_state() {
   if (read_) {
     read_->cancel();
     (void)read_->wait_queued();
+    settle();
     read_->leave();
   }
   engine_->end_work(work_, 0, nullptr);
@@ -272,7 +288,7 @@ bool device_tensor::queued() const noexcept { return !state_->read_ || state_->r
 bool device_tensor::done() const { return state_->read_ ? state_->read_->complete() : state_->fill_is_complete(); }
 result<> device_tensor::wait() {
   if (!state_->read_) return {};
-  PENSTOCK_TRY(state_->read_->wait_queued());
+  PENSTOCK_TRY(state_->wait_queued());
   if (state_->block_.address == 0) state_->read_->hand_on();  // the memory is the caller's: no other wait is needed
   return {};
 }

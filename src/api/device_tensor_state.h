@@ -45,6 +45,11 @@ class device_tensor_state {
   result<> order(stream_handle stream);
   result<> release(stream_handle stream);
   result<> order_on(stream_handle stream) PENSTOCK_REQUIRES(mutex_);
+  /// Waits for the host's part of the read; if that fails, the caller's memory is not written to any longer.
+  result<> wait_queued();
+  /// Waits for the device if the memory is the caller's and no stream was ordered after the read: the caller may free
+  /// or change it from now on.
+  void settle() noexcept;
   cuda::event_ref end_event() const;
 
   std::shared_ptr<cuda::device_engine> engine_;

@@ -665,6 +665,17 @@ result<> device_read::synchronize() {
   return {};
 }
 
+void device_read::settle() noexcept {
+  job_->wait();
+  const driver& with = engine_->api();
+  const current_context current(with, engine_->context());
+  if (slot_->used) {
+    (void)with.event_synchronize(slot_->done);
+  } else {
+    (void)engine_->wait_for_all();  // the engine is broken: no event marks the end
+  }
+}
+
 bool device_read::complete() {
   if (!job_->done()) return false;
   if (!slot_->used) return true;

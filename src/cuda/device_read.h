@@ -54,6 +54,9 @@ class device_read final : public cell_sink, public std::enable_shared_from_this<
   /// Waits for the device.
   /// \error corrupt_data  Cells that failed on the device: how many, and one of them by name.
   result<> synchronize();
+  /// Waits until nothing of this read writes to its target any longer, whatever its outcome is, which this does not
+  /// query.
+  void settle() noexcept;
   /// Whether the device is done, too, or has failed.
   bool complete();
   void cancel() noexcept { job_->cancel(); }

@@ -189,6 +189,49 @@ TEST_F(DeviceRelease, MemoryOfAnotherContextIsRefused) {
   ASSERT_EQ(driver.mem_free(memory), cuda::kSuccess);
 }
 
+// The caller may free or change its memory after an error, and after it has dropped the result.
+TEST_F(DeviceRelease, TheCallersMemoryIsNotWrittenToAfterwards) {
+  model_options wanted;
+  wanted.shape = {8 * 16384};
+  wanted.chunks = {16384};
+  wanted.dtype = "float32";
+  wanted.codecs = R"([{"name":"bytes","configuration":{"endian":"little"}}])";
+  const auto large = make_memory_store();
+  const model_array values = write_model(*large, "a/", wanted);
+  open_options where;
+  where.path = "a";
+  context_options with;
+  with.threads = 1;
+  where.context = context::make(with).value();
+  const array from = open_array(large, where).value();
+  const cuda::device_address memory = allocate(values.values.size());
+  tensor_view out = tensor_view::contiguous(reinterpret_cast<void*>(memory), from.type(), from.shape());
+  out.space = memory_space::cuda;
+  ASSERT_TRUE(read_to_device(from, basic_selection(), out).value().synchronize().ok());  // the engine starts
+  for (const bool fails : {false, true}) {
+    if (fails) {
+      const std::vector<std::byte> few(10);
+      const part whole(few);
+      ASSERT_TRUE(large->put("a/c/7", {&whole, 1}, {}).ok());
+    }
+    for (const bool is_ordered : {false, true}) {
+      penstock_fake_cuda_configure(1, 1, 0);
+      {
+        auto made = read_to_device(from, basic_selection(), out);
+        ASSERT_TRUE(made.ok()) << made.error().to_string();
+        const auto queued = fails && is_ordered ? made->order(handle(make_stream())) : made->wait();
+        ASSERT_EQ(queued.ok(), !fails);
+        EXPECT_EQ(penstock_fake_cuda_pending(), !fails);
+      }
+      EXPECT_FALSE(penstock_fake_cuda_pending());
+      const auto seen = peek(memory, values.values.size());
+      EXPECT_TRUE(fails || std::memcmp(seen.data(), values.values.data(), seen.size()) == 0);
+      penstock_fake_cuda_configure(1, 0, 0);
+    }
+  }
+  ASSERT_EQ(driver.mem_free(memory), cuda::kSuccess);
+}
+
 TEST_F(DeviceRelease, AForkedProcessReportsThatItCannotUseTheDevice) {
   auto before = std::make_unique<device_tensor>(read());
   const pid_t child = ::fork();
