@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/device_tensor_state.h"
 #include "bind.h"
 #include "bind_device.h"
 #include "bind_read.h"
@@ -99,6 +100,10 @@ class device_handle {
   void order(std::uintptr_t stream) {
     wait_for(-1);
     finish([&] { return tensor_->order(stream); });
+  }
+  void hand() {
+    wait_for(-1);
+    finish([&] { return tensor_->state()->hand(); });
   }
   void release(std::uintptr_t stream) {
     wait_for(-1);
@@ -236,6 +241,7 @@ void bind_device(nb::module_& m) {
       .def("wait_for", &device_handle::wait_for, nb::arg("seconds"))
       .def("wait", &device_handle::wait)
       .def("order", &device_handle::order, nb::arg("stream"))
+      .def("hand", &device_handle::hand, "As `order`, for a consumer that orders its own work.")
       .def("release", &device_handle::release, nb::arg("stream"))
       .def("synchronize", &device_handle::synchronize)
       .def("outcome", &device_handle::outcome, "As `synchronize`, but for this read only.")

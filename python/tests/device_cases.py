@@ -403,6 +403,26 @@ def test_the_context_waits_for_exported_reads(cuda: FakeCuda, damaged: ps.Array)
         del capsule
 
 
+def test_failures_are_reported_if_the_consumer_orders_itself(cuda: FakeCuda, damaged: ps.Array) -> None:
+    with ps.Context(threads=2, device_memory_limit=1 << 20) as context:
+        capsule = ps.open(damaged.uri, context=context).read(device="cuda").__dlpack__(stream=-1)
+        with pytest.raises(ps.CorruptDataError, match="of an earlier read"):
+            context.synchronize()
+        context.synchronize()
+        del capsule
+
+
+def test_memory_waits_for_a_consumer_that_orders_itself(cuda: FakeCuda, array: ps.Array) -> None:
+    tensor = array.read(device="cuda")
+    capsule = tensor.__dlpack__(stream=-1)
+    del capsule
+    tensor.synchronize()  # references that were dropped are released now
+    cuda.reset()
+    cuda.fail("cuCtxRecordEvent", 1)  # as with a driver that does not have it
+    del tensor
+    assert cuda.count("cuCtxSynchronize") == 1
+
+
 @pytest.mark.parametrize("ordered", [True, False])
 def test_failures_in_foreign_memory_are_reported_too(cuda: FakeCuda, damaged: ps.Array, ordered: bool) -> None:
     with ps.Context(threads=2, device_memory_limit=1 << 20) as context:

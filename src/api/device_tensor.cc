@@ -232,6 +232,15 @@ result<> device_tensor_state::order_on(stream_handle stream) {
   return {};
 }
 
+result<> device_tensor_state::hand() {
+  const mutex_lock lock(mutex_);
+  if (released_) return error(errc::invalid_argument, "the tensor's memory was released");
+  PENSTOCK_TRY(wait_queued());
+  if (read_) read_->hand_on();
+  handed_.store(true, std::memory_order_relaxed);
+  return {};
+}
+
 result<> device_tensor_state::release(stream_handle stream) {
   const mutex_lock lock(mutex_);
   PENSTOCK_TRY(order_on(stream));  // after the read, also if the stream never waited for it
