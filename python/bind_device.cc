@@ -204,7 +204,8 @@ nb::tuple view_of_capsule(nb::handle capsule, bool writable) {
   } else {
     raise(error(errc::invalid_argument, "__dlpack__ returned no DLPack capsule"));
   }
-  const std::int64_t item_bytes = (tensor->type.bits * tensor->type.lanes + 7) / 8;
+  if (tensor->type.lanes != 1) raise(error(errc::unsupported, "vectors as DLPack's elements are not supported"));
+  const std::int64_t item_bytes = (tensor->type.bits + 7) / 8;
   nb::list shape, strides;
   std::int64_t step = item_bytes;
   for (std::int32_t d = 0; d < tensor->rank; ++d) shape.append(tensor->shape[d]);

@@ -208,6 +208,16 @@ def flags_of(capsule: Any) -> int:
     return ctypes.c_uint64.from_address(get(capsule, b"dltensor_versioned") + 24).value
 
 
+def test_vectors_as_elements_are_refused() -> None:
+    """Elements of several numbers, which DLPack describes by its lanes."""
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    capsule = ps.Tensor(np.zeros(4, "f4")).__dlpack__()
+    ctypes.c_uint16.from_address(get(capsule, b"dltensor") + 22).value = 2
+    with pytest.raises(ps.UnsupportedError, match="vectors"):
+        ps._core._dlpack_view(capsule)
+
+
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("strides", [None, (4, 240), (-200, 4)])
 def test_a_copy_is_made_on_the_consumers_stream(
