@@ -37,6 +37,7 @@ class copy_on_its_device {
   }
 
   result<> queue(const tensor_view& from, std::uint64_t bytes, cuda::stream_ref on) {
+    PENSTOCK_TRY(engine_->check_stream(on));
     PENSTOCK_ASSIGN(block_, engine_->results().take(bytes));
     PENSTOCK_ASSIGN(const cuda::event_ref ready, engine_->results().event_of(block_));
     const cuda::driver& with = engine_->api();

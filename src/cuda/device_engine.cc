@@ -307,8 +307,18 @@ result<event_ref> device_engine::new_event() {
   return event;
 }
 
+// The legacy stream cannot be queried while some captures are under way; recording an event on it fails then, too.
+result<> device_engine::check_stream(stream_ref stream) const {
+  const current_context current(driver_, context_, driver_calls::queues_only);
+  int captures = 0;
+  if (driver_.stream_is_capturing(stream, &captures) != kSuccess || captures == 0) return {};
+  return error(errc::invalid_argument,
+               "the given stream captures a CUDA graph: reads and writes of arrays cannot be part of one");
+}
+
 result<event_ref> device_engine::take_event_at(stream_ref stream) {
   const current_context current(driver_, context_);
+  PENSTOCK_TRY(check_stream(stream));
   const mutex_lock lock(mutex_);
   PENSTOCK_ASSIGN(const event_ref event, new_event());
   if (const driver_status status = driver_.event_record(event, stream); status != kSuccess) {

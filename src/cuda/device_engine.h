@@ -81,7 +81,12 @@ class device_engine final : public device_service, public std::enable_shared_fro
   /// Failures of watched reads, each reported once. `wait`: of all of them, otherwise of those that are known to have
   /// ended.
   result<> outcome_of_handed(bool wait);
+  /// Refuses a stream of the caller that captures a graph. A stream that waits for work of a capture joins it: ours
+  /// would record their work for the graph, and not do it.
+  /// \error invalid_argument  It captures.
+  result<> check_stream(stream_ref stream) const;
   /// An event that is recorded on `stream` now, and that a read can wait for.
+  /// \error As `check_stream`; the driver's.
   result<event_ref> take_event_at(stream_ref stream);
   void give_event(event_ref event) noexcept;
 
@@ -126,6 +131,7 @@ class device_engine final : public device_service, public std::enable_shared_fro
   /// The stream that values to be written are ordered on: their producer makes it wait for them.
   stream_ref write_stream() const noexcept { return write_[0]; }
   /// From now on, `gather` reads its input only after the work that is queued on `write_stream` and on `stream`.
+  /// \error As `check_stream`; the driver's.
   result<> begin_write(std::optional<stream_ref> stream);
   /// Copies units [first, first + count) of an item, which are in C order from its `to` on, to host memory, and waits.
   result<> gather(const move_item& item, std::span<const move_axis> axes, std::uint64_t first, std::uint64_t count,

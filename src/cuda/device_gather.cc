@@ -45,6 +45,7 @@ result<std::uint64_t> device_engine::copy(const move_item& item, std::span<const
 
 result<> device_engine::begin_write(std::optional<stream_ref> stream) {
   const current_context current(driver_, context_);
+  if (stream) PENSTOCK_TRY(check_stream(*stream));
   const mutex_lock lock(mutex_);
   PENSTOCK_TRY(healthy());
   PENSTOCK_TRY(check(driver_.event_record(order_, write_[0]), "cuEventRecord"));

@@ -111,6 +111,7 @@ inline const stream_ref kPerThreadStream = reinterpret_cast<stream_ref>(std::uin
   X(stream_destroy, cuStreamDestroy, 4000, driver_status(stream_ref))                                                \
   X(stream_query, cuStreamQuery, 2000, driver_status(stream_ref))                                                    \
   X(stream_synchronize, cuStreamSynchronize, 2000, driver_status(stream_ref))                                        \
+  X(stream_is_capturing, cuStreamIsCapturing, 10000, driver_status(stream_ref, int*))                                \
   X(stream_wait_event, cuStreamWaitEvent, 3020, driver_status(stream_ref, event_ref, unsigned))                      \
   X(event_create, cuEventCreate, 2000, driver_status(event_ref*, unsigned))                                          \
   X(event_destroy, cuEventDestroy, 4000, driver_status(event_ref))                                                   \

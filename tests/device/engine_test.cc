@@ -322,6 +322,31 @@ TEST_F(DeviceEngine, AReadOutlivesAFaultOfTheDevice) {
   }
 }
 
+// Our streams would join the capture, and record the read's work instead of doing it.
+TEST_F(DeviceEngine, AStreamThatCapturesAGraphIsRefused) {
+  const auto store = make_memory_store();
+  const model_array model = write_model(*store, "a/", benchmark_like());
+  const array opened = open_in(store, context_with({}));
+  const auto mine = make_stream();
+  device_read_options options;
+  options.stream = reinterpret_cast<stream_handle>(mine);
+  const auto source = read_to_device(opened, basic_selection());
+  ASSERT_TRUE(source.ok()) << source.error().to_string();
+  write_options how;
+  how.stream = options.stream;
+  ASSERT_EQ(penstock_fake_cuda_capture_on(mine, 1), cuda::kSuccess);
+  const auto read = read_to_device(opened, basic_selection(), options);
+  const auto written = opened.write(basic_selection(), source->view(), how);
+  const auto begun = opened.write_async(basic_selection(), source->view(), how);
+  ASSERT_EQ(penstock_fake_cuda_capture_on(mine, 0), cuda::kSuccess);
+  ASSERT_FALSE(read.ok() || written.ok() || begun.ok());
+  for (const error* const each : {&read.error(), &written.error(), &begun.error()}) {
+    EXPECT_EQ(each->code(), errc::invalid_argument);
+    EXPECT_NE(each->to_string().find("captures a CUDA graph"), std::string::npos) << each->to_string();
+  }
+  EXPECT_EQ(read_device(opened, basic_selection(), options), model.values);
+}
+
 // A loop that waits for `done` ends, and the outcome has the error.
 TEST_F(DeviceEngine, AReadIsDoneAfterAFaultOfTheDevice) {
   constexpr int kIllegalAddress = 700;

@@ -91,6 +91,12 @@ PENSTOCK_EXPORT void penstock_fake_cuda_capture(int begins) {
   const std::lock_guard lock(self().mutex);
   self().captured = begins != 0;
 }
+PENSTOCK_EXPORT int penstock_fake_cuda_capture_on(void* stream, int begins) {
+  const auto found = self().stream_of(static_cast<stream_ref>(stream));
+  if (!found) return kInvalidHandle;
+  found->captures = begins != 0;
+  return kSuccess;
+}
 PENSTOCK_EXPORT void penstock_fake_cuda_refuse_system_calls(int refuse) { self().refuses_system_calls = refuse != 0; }
 PENSTOCK_EXPORT void penstock_fake_cuda_foreign(std::uint64_t address, std::uint64_t bytes) {
   self().foreign = address;

@@ -59,6 +59,9 @@ void penstock_fake_cuda_refuse_system_calls(int refuse);
 /// Memory from `address` on belongs to a context that is not primary. 0 bytes: none does.
 void penstock_fake_cuda_foreign(std::uint64_t address, std::uint64_t bytes);
 
+/// A stream of the current context captures a graph from now on, or no longer does. Returns a driver's status.
+int penstock_fake_cuda_capture_on(void* stream, int begins);
+
 /// Devices have a decompression engine from now on: the formats and the longest stream that their attributes report. 0:
 /// no engine.
 void penstock_fake_cuda_engine(int formats, int most_bytes);

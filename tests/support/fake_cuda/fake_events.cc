@@ -44,6 +44,16 @@ driver_status stream_query(stream_ref handle) {
   return self().streams.done(*stream) ? kSuccess : kNotReady;
 }
 
+driver_status stream_is_capturing(stream_ref handle, int* out) {
+  PENSTOCK_CALLED("cuStreamIsCapturing");
+  *out = 0;
+  if (handle == nullptr || handle == kLegacyStream) return kSuccess;  // it is not used
+  const auto stream = self().stream_of(handle);
+  if (!stream) return kInvalidHandle;
+  *out = stream->captures ? 1 : 0;
+  return kSuccess;
+}
+
 driver_status stream_synchronize(stream_ref handle) {
   PENSTOCK_CALLED("cuStreamSynchronize");
   const auto stream = self().stream_of(handle);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -40,6 +41,7 @@ struct fake_stream {
   int device = 0;
   bool blocking = true;  // ordered with the legacy stream
   bool legacy = false;
+  std::atomic<bool> captures{false};
   bool running = false;
   std::uint64_t queued = 0, ended = 0;  // operations
   std::deque<fake_operation> queue;
