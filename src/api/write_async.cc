@@ -32,8 +32,14 @@ class copy_on_its_device {
   explicit copy_on_its_device(std::shared_ptr<cuda::device_engine> engine) noexcept : engine_(std::move(engine)) {}
   copy_on_its_device(const copy_on_its_device&) = delete;
   copy_on_its_device& operator=(const copy_on_its_device&) = delete;
+  // If the copy is on our stream, the end of the write is all that the values' owner knows of it.
   ~copy_on_its_device() {
-    if (block_.address != 0 && !engine_->is_of_parent()) engine_->results().give(block_);
+    if (block_.address == 0 || engine_->is_of_parent()) return;
+    if (is_on_ours_) {
+      const cuda::current_context current(engine_->api(), engine_->context());
+      (void)engine_->api().event_synchronize(block_.ready);
+    }
+    engine_->results().give(block_);
   }
 
   result<> queue(const tensor_view& from, std::uint64_t bytes, cuda::stream_ref on) {
@@ -46,6 +52,7 @@ class copy_on_its_device {
     auto queued = cuda::copy_on_device(*engine_, from, data(), on);
     if (queued.ok()) queued = with.check(with.event_record(ready, on), "cuEventRecord");
     if (!queued.ok()) (void)engine_->wait_for_all();  // no event marks the end of the copy
+    is_on_ours_ = queued.ok() && on == engine_->write_stream();
     return queued;
   }
   std::byte* data() const noexcept { return reinterpret_cast<std::byte*>(block_.address); }
@@ -65,6 +72,7 @@ class copy_on_its_device {
  private:
   std::shared_ptr<cuda::device_engine> engine_;
   cuda::device_block block_;
+  bool is_on_ours_ = false;
 };
 
 // A copy of values, without their repetitions.

@@ -79,6 +79,35 @@ TEST_P(DeviceWrite, StoresTheModelsValues) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, DeviceWrite, testing::Range<std::uint64_t>(1, 7));
 
+// The values of JAX do not change: they are copied on our stream, and may be freed once the write has ended.
+TEST_F(FakeDevice, ACancelledWriteEndsAfterTheCopyOfItsValues) {
+  model_options options;
+  options.shape = {64};
+  options.chunks = {16};
+  options.dtype = "float32";
+  const auto store = make_memory_store();
+  const model_array model = write_model(*store, "a/", options);
+  const auto ctx = context::make({}).value();
+  const array opened = open_in(store, ctx);
+  const cuda::device_address memory = allocate(model.values.size());
+  tensor_view value = tensor_view::contiguous(reinterpret_cast<void*>(memory), opened.type(), opened.shape());
+  value.space = memory_space::cuda;
+  write_options how;
+  how.device = 0;
+  how.stream = write_stream(*ctx, 0).value();
+  penstock_fake_cuda_configure(1, 1, 0);
+  auto begun = opened.write_async(basic_selection(), value, how);
+  ASSERT_TRUE(begun.ok()) << begun.error().to_string();
+  EXPECT_TRUE(penstock_fake_cuda_pending());
+  begun->cancel();
+  const auto outcome = begun->wait();
+  ASSERT_FALSE(outcome.ok());
+  EXPECT_EQ(outcome.error().code(), errc::cancelled) << outcome.error().to_string();
+  EXPECT_FALSE(penstock_fake_cuda_pending());
+  penstock_fake_cuda_configure(1, 0, 0);
+  ASSERT_EQ(driver.mem_free(memory), cuda::kSuccess);
+}
+
 TEST_F(FakeDevice, ValuesWithoutADeviceAreRefused) {
   const auto store = make_memory_store();
   model_options how;
