@@ -101,9 +101,9 @@ class device_handle {
     wait_for(-1);
     finish([&] { return tensor_->order(stream); });
   }
-  void hand() {
+  void mark_exported() {
     wait_for(-1);
-    finish([&] { return tensor_->state()->hand(); });
+    finish([&] { return tensor_->state()->mark_exported(); });
   }
   void release(std::uintptr_t stream) {
     wait_for(-1);
@@ -242,7 +242,7 @@ void bind_device(nb::module_& m) {
       .def("wait_for", &device_handle::wait_for, nb::arg("seconds"))
       .def("wait", &device_handle::wait)
       .def("order", &device_handle::order, nb::arg("stream"))
-      .def("hand", &device_handle::hand, "As `order`, for a consumer that orders its own work.")
+      .def("mark_exported", &device_handle::mark_exported, "As `order`, for a consumer that orders its own work.")
       .def("release", &device_handle::release, nb::arg("stream"))
       .def("synchronize", &device_handle::synchronize)
       .def("outcome", &device_handle::outcome, "As `synchronize`, but for this read only.")

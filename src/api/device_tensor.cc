@@ -232,7 +232,7 @@ result<> device_tensor_state::order_on(stream_handle stream) {
   return {};
 }
 
-result<> device_tensor_state::hand() {
+result<> device_tensor_state::mark_exported() {
   const mutex_lock lock(mutex_);
   if (released_) return error(errc::invalid_argument, "the tensor's memory was released");
   PENSTOCK_TRY(wait_queued());

@@ -46,7 +46,7 @@ class device_tensor_state {
   result<> release(stream_handle stream);
   result<> order_on(stream_handle stream) PENSTOCK_REQUIRES(mutex_);
   /// As `order`, for a consumer that orders its own work: no stream waits.
-  result<> hand();
+  result<> mark_exported();
   /// Waits for the host's part of the read; if that fails, the caller's memory is not written to any longer.
   result<> wait_queued();
   /// Waits for the device if the memory is the caller's and no stream was ordered after the read: the caller may free

@@ -158,7 +158,7 @@ class DeviceTensor(_tensor.Tensor):
         if copy and not fresh:
             read = read.copy(wanted)
         elif wanted is None:
-            read.hand()
+            read.mark_exported()
         else:
             read.order(wanted)
         flags = _tensor.IS_COPIED if copy or fresh else 0
