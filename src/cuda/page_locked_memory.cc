@@ -11,6 +11,11 @@ page_locked_memory register_ours(const driver& with, std::uint64_t bytes) noexce
   void* const made = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (made == MAP_FAILED) return {};
   use_huge_pages(made, bytes);
+#ifdef MADV_DONTFORK
+  // After a fork, a write of this process could move to a new page, while the device reads the registered one. A forked
+  // process does not use the memory.
+  (void)madvise(made, bytes, MADV_DONTFORK);
+#endif
   if (with.mem_host_register(made, bytes, kHostRegisterPortable) == kSuccess)
     return {static_cast<std::byte*>(made), bytes, true};
   munmap(made, bytes);

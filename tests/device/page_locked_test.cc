@@ -1,7 +1,11 @@
 // Page-locked memory: blocks of any size next to each other, large ones after small ones, and no copy without it.
 
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstdint>
 #include <filesystem>
 
 #include <penstock/penstock.h>
@@ -75,6 +79,30 @@ TEST_F(PageLocked, MemoryThatTheSystemCannotWriteToIsReplaced) {
   EXPECT_EQ(penstock_fake_cuda_page_locked_bytes(), 0U);
   std::filesystem::remove_all(folder);
 }
+
+#ifdef __linux__
+// Otherwise, pages that this process writes after a fork could be others than those that the device reads.
+TEST_F(PageLocked, RegisteredMemoryIsNotInForkedProcesses) {
+  penstock_fake_cuda_refuse_system_calls(1);
+  cuda::page_locked_ring ring(driver, context, 8 * kMiB);
+  std::byte* const block = ring.take(4096);
+  ASSERT_NE(block, nullptr);
+  ASSERT_GE(penstock_fake_cuda_count("cuMemHostRegister"), 1U);
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  void* const begin = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(block) / page * page);
+  unsigned char seen = 0;
+  ASSERT_EQ(::mincore(begin, page, &seen), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    unsigned char there = 0;
+    ::_exit(::mincore(begin, page, &there) == -1 && errno == ENOMEM ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  ring.give(block);
+}
+#endif
 
 // Most machines have one node, 0: a device near it differs from a device of which no node is known.
 TEST_F(PageLocked, TheRingAllocatesOnTheDevicesNode) {
