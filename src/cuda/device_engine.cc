@@ -134,6 +134,10 @@ result<> device_engine::start() {
   PENSTOCK_TRY(make_events());
   by_library_ = {nvcomp_, std::min(device::kMostLibraryBytes, waves_.limit_bytes() / 4), engine_bytes};
   reads_in_place_ = reads_host_memory(driver_, device_) && !any_in(engine_bytes);
+  int reads_ordinary = 0;
+  reads_ordinary_later_ =
+      driver_.device_get_attribute(&reads_ordinary, kAttributePageableAccess, device_) == kSuccess &&
+      reads_ordinary != 0;
   PENSTOCK_TRY(waves_.start(kWaves, by_library_));
   PENSTOCK_TRY(spans_.start(copy_));
   completions_.start(context_, [this] { collect(); });

@@ -186,6 +186,8 @@ class device_engine final : public device_service, public std::enable_shared_fro
   void release_starts(read_slot& read) noexcept PENSTOCK_REQUIRES(mutex_);
   result<event_ref> new_event() PENSTOCK_REQUIRES(mutex_);
   result<> make_events() PENSTOCK_REQUIRES(mutex_);
+  result<> queue_fill(const std::byte* from, std::uint64_t bytes, const device_block& to, std::byte* block)
+      PENSTOCK_EXCLUDES(mutex_);
   result<> queue_gather(const move_item& item, std::span<const move_axis> axes, std::uint64_t first,
                         std::uint64_t count, std::byte* to, unsigned which) PENSTOCK_REQUIRES(mutex_);
 
@@ -220,6 +222,7 @@ class device_engine final : public device_service, public std::enable_shared_fro
   result<> mark_launch(device_wave& wave, stream_ref stream) PENSTOCK_REQUIRES(mutex_);
   result<> decode_by_library(const device::kernel_launch& launch, stream_ref stream) PENSTOCK_REQUIRES(mutex_);
   result<> copy_plain(read_slot& read, parcel& what) PENSTOCK_REQUIRES(mutex_);
+  result<> wait_for_ordinary(const parcel& what, stream_ref stream) PENSTOCK_REQUIRES(mutex_);
   result<> copy_runs(parcel& what, stream_ref stream) PENSTOCK_REQUIRES(mutex_);
   void note_reached() noexcept PENSTOCK_REQUIRES(mutex_);
   // Alternates.
@@ -251,6 +254,7 @@ class device_engine final : public device_service, public std::enable_shared_fro
   stream_ref decode_[kDecodeStreams] = {}, result_[kResultStreams] = {}, write_[kWriteStreams] = {};
   device::library_use by_library_;
   bool reads_in_place_ = false;
+  bool reads_ordinary_later_ = false;  // the driver may read ordinary memory after a copy from it was queued
 
   mutable mutex mutex_;  // also guards the order of calls on the streams
   condition closed_;     // a wave that was closing is queued, or will never be

@@ -248,6 +248,7 @@ result<bool> device_engine::stage_run(read_slot& read, parcel& what, device_wave
       if (!added.ok()) what.refused.push_back({i, added.error().message()});
     }
   }
+  if (run.end != run.begin && !in_place) (void)wait_for_ordinary(what, copy_);  // `take_run` returns its error
   auto added = take_run(read, what, wave, run, *scan);
   scan->clear();
   idle_scans_.push_back(std::move(scan));
@@ -338,7 +339,19 @@ result<> device_engine::copy_plain(read_slot& read, parcel& what) {
   what.copied_at_end = true;
   PENSTOCK_TRY(copy_runs(what, end));
   spans_.end(span, bytes, raw_bytes, end);
-  return {};
+  return wait_for_ordinary(what, end);
+}
+
+// After a copy from a batch in ordinary memory, which is used again. CUDA promises that the driver has read it only if
+// it stages the bytes. The lock is released meanwhile.
+result<> device_engine::wait_for_ordinary(const parcel& what, stream_ref stream) {
+  if (what.block != nullptr || !reads_ordinary_later_) return {};
+  driver_status status = kSuccess;
+  {
+    const mutex_unlock unlocked(mutex_);
+    status = driver_.stream_synchronize(stream);
+  }
+  return check(status, "cuStreamSynchronize");
 }
 
 // A batched copy is for page-locked memory: it may read its sources after the call returns.
@@ -359,6 +372,13 @@ result<> device_engine::copy_runs(parcel& what, stream_ref stream) {
 
 result<> device_engine::fill(const std::byte* from, std::uint64_t bytes, const device_block& to, std::byte* block) {
   const current_context current(driver_, context_);
+  PENSTOCK_TRY(queue_fill(from, bytes, to, block));
+  if (block != nullptr || !reads_ordinary_later_) return {};
+  return driver_.check(driver_.event_synchronize(to.ready), "cuEventSynchronize");
+}
+
+result<> device_engine::queue_fill(const std::byte* from, std::uint64_t bytes, const device_block& to,
+                                   std::byte* block) {
   const mutex_lock lock(mutex_);
   PENSTOCK_TRY(healthy());  // the memory of the ring is not reused after a failure
   const unsigned which = take_result_stream();
@@ -373,7 +393,7 @@ result<> device_engine::fill(const std::byte* from, std::uint64_t bytes, const d
 }
 
 result<> device_engine::release_block(read_slot& read, parcel& what) {
-  if (what.block == nullptr) return {};  // the driver has already read ordinary memory
+  if (what.block == nullptr) return {};  // ordinary memory has been read
   if (!what.copied && !what.copied_at_end) {
     give_block(std::exchange(what.block, nullptr));  // waves own the block, or it has no owner
     return {};

@@ -71,6 +71,8 @@ inline constexpr int kAttributeMinor = 76;
 /// address; whether it reads all memory of a process by the host's own page tables.
 inline constexpr int kAttributeIntegrated = 18;
 inline constexpr int kAttributeUsesRegisteredAddress = 91;
+/// Whether the device reads ordinary memory: then a copy from it may be queued without being staged first.
+inline constexpr int kAttributePageableAccess = 88;
 inline constexpr int kAttributeUsesHostPageTables = 100;
 /// The device's place on the PCI bus, and the NUMA node of the host next to it (12.2; -1: none).
 inline constexpr int kAttributePciBus = 33;

@@ -211,7 +211,8 @@ result<> resident_wave::write(std::uint64_t at, std::span<const std::byte> bytes
     return {};
   }
   const current_context current(*driver_, context_);
-  return driver_->check(driver_->copy_to_device(at, bytes.data(), bytes.size(), stream_), "cuMemcpyHtoDAsync");
+  PENSTOCK_TRY(driver_->check(driver_->copy_to_device(at, bytes.data(), bytes.size(), stream_), "cuMemcpyHtoDAsync"));
+  return synchronize();  // the driver may read ordinary memory later
 }
 
 result<std::vector<std::byte>> resident_wave::read(std::uint64_t at, std::uint64_t bytes) const {

@@ -199,6 +199,19 @@ TEST_F(PageLocked, LongChunksWaitForSpace) {
   std::filesystem::remove_all(folder);
 }
 
+// A device that reads ordinary memory may do so after the call that queues the copy: the memory is not used again
+// before.
+TEST_F(PageLocked, OrdinaryMemoryIsReadBeforeItIsUsedAgain) {
+  constexpr std::uint64_t kChunk = 64 << 10;
+  for (const char* const codec : {"", R"(,{"name":"zstd","configuration":{"level":1,"checksum":false}})"}) {
+    const auto store = make_memory_store();
+    const model_array model = write_model(*store, "a/", chunks_of(kChunk, 16, codec));
+    penstock_fake_cuda_configure(1, 0, 500);
+    penstock_fake_cuda_attribute(cuda::kAttributePageableAccess, 1, cuda::kSuccess);
+    EXPECT_NE(pageable_copies(open_in(store, 1024), model), 0U) << codec;
+  }
+}
+
 // A driver call may wait for queued work: memory that is freed while it waits wakes the job, which needs the job's
 // lock.
 TEST_F(PageLocked, ARequestForMoreMemoryHoldsNoCompletionLock) {

@@ -128,8 +128,9 @@ driver_status copy_to_device(device_address to, const void* from, std::size_t by
   if (bytes == 0) return kSuccess;
   if (self().memory.find(to, bytes) == nullptr) return kInvalidValue;
   if (self().is_page_locked(from, bytes)) return enqueue(stream, copying(pointer_to(to), from, bytes));
-  // The driver stages memory that is not page-locked before it returns.
   self().count("pageable copy");
+  if (self().reads_ordinary_memory()) return enqueue(stream, copying(pointer_to(to), from, bytes));
+  // The driver stages memory that is not page-locked before it returns.
   const auto* const bytes_of = static_cast<const std::byte*>(from);
   auto staged = std::make_shared<std::vector<std::byte>>(bytes_of, bytes_of + bytes);
   return enqueue(stream, [to, staged] { copying(pointer_to(to), staged->data(), staged->size())(); });

@@ -119,6 +119,11 @@ class fake_driver {
     const auto found = events.find(handle);
     return found == events.end() ? nullptr : found->second;
   }
+  bool reads_ordinary_memory() {
+    const std::lock_guard lock(mutex);
+    const auto found = attributes.find(kAttributePageableAccess);
+    return found != attributes.end() && found->second.value != 0;
+  }
   bool is_page_locked(const void* from, std::size_t bytes) {
     const auto begin = reinterpret_cast<std::uintptr_t>(from);
     const std::lock_guard lock(mutex);
