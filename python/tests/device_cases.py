@@ -253,6 +253,25 @@ def test_progress_stops_a_device_read(cuda: FakeCuda, array: ps.Array, tmp_path:
         opened.read_async(device="cuda", out=DeviceArray(cuda, (3, 50), "f4"), progress=stop)
 
 
+def test_out_is_not_written_to_after_an_interrupt(cuda: FakeCuda, array: ps.Array) -> None:
+    array.read(device="cuda").numpy()  # the engine starts
+    out, mine = DeviceArray(cuda, VALUES.shape, "f4"), cuda.stream()
+
+    def interrupt(done: int, total: int) -> bool:
+        raise KeyboardInterrupt
+
+    for seed in range(10):
+        cuda.configure(seed, lazy=True)
+        with pytest.raises(KeyboardInterrupt):  # it keeps the traceback
+            array.read(device="cuda", out=out, progress=interrupt)
+        size = ctypes.c_size_t(out.bytes)
+        cuda.call("cuMemsetD8Async", ctypes.c_uint64(out.base), ctypes.c_ubyte(0xAA), size, ctypes.c_void_p(mine))
+        cuda.synchronize(mine)
+        cuda.driver.penstock_fake_cuda_pump(1 << 30)  # all that is queued
+        np.testing.assert_array_equal(cuda.peek(out.base, (out.bytes,), "u1"), np.full(out.bytes, 0xAA, "u1"))
+    cuda.configure()
+
+
 def test_the_host_form_of_dlpack(cuda: FakeCuda, array: ps.Array) -> None:
     tensor = array.read(device="cuda")
     np.testing.assert_array_equal(np.from_dlpack(tensor, device="cpu"), VALUES)

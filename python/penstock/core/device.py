@@ -464,10 +464,14 @@ def read(
         if check:
             made._read.outcome()
     if out is not None and wait:
-        if stream is None:
-            made._read.wait()
-        else:
-            made._read.order(as_stream(stream))
+        try:
+            if stream is None:
+                made._read.wait()
+            else:
+                made._read.order(as_stream(stream))
+        except BaseException:
+            del made  # as in `_follow`: an interrupted read ends here
+            raise
     return made
 
 
@@ -524,10 +528,11 @@ def _follow(made: DeviceTensor, progress: Progress) -> DeviceTensor:
                 break
             pause = 0.1
         read.wait()
+        progress(read.progress[1], read.progress[1])
     except BaseException:
         read.cancel()
+        del made, read  # not kept by the traceback: their end waits until nothing writes to the caller's memory
         raise
-    progress(read.progress[1], read.progress[1])
     return made
 
 
