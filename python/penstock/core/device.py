@@ -531,7 +531,9 @@ def _follow(made: DeviceTensor, progress: Progress) -> DeviceTensor:
         progress(read.progress[1], read.progress[1])
     except BaseException:
         read.cancel()
-        del made, read  # not kept by the traceback: their end waits until nothing writes to the caller's memory
+        if made._out is not None:
+            # Not kept by the traceback: their end waits until nothing writes to the caller's memory.
+            del made, read
         raise
     return made
 
