@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstring>
+#include <optional>
 #include <thread>
 
 #include <fmt/format.h>
@@ -162,17 +163,17 @@ TEST_F(DeviceHanding, ABrokenEngineStillReportsEarlierFailures) {
   const array opened = open_in(store, 2);
   const auto mine = make_stream();
   penstock_fake_cuda_configure(1, 1, 0);
-  {
-    auto made = read_to_device(opened, basic_selection());
-    ASSERT_TRUE(made.ok()) << made.error().to_string();
-    ASSERT_TRUE(made->order(reinterpret_cast<stream_handle>(mine)).ok());
-  }
+  auto made = read_to_device(opened, basic_selection());
+  ASSERT_TRUE(made.ok()) << made.error().to_string();
+  std::optional<device_tensor> exported(std::move(made).value());
+  ASSERT_TRUE(exported->order(reinterpret_cast<stream_handle>(mine)).ok());
   penstock_fake_cuda_fail("cuMemcpyHtoDAsync", 0, cuda::kInvalidValue);
   auto next = read_to_device(opened, basic_selection());
   ASSERT_TRUE(next.ok()) << next.error().to_string();
   const auto failed = next->wait();
   ASSERT_FALSE(failed.ok());
   EXPECT_EQ(failed.error().code(), errc::io_error) << failed.error().to_string();
+  exported.reset();
   const auto outcome = opened.context()->synchronize();
   ASSERT_FALSE(outcome.ok());
   EXPECT_EQ(outcome.error().code(), errc::corrupt_data);
