@@ -283,7 +283,7 @@ TEST_F(FileStore, ReadsHugeSparseFilesAtTheirEnd) {
   whole.key = "k";
   whole.max_bytes = 1000;
   EXPECT_EQ(read_now(store_, whole).error().to_string(),
-            "corrupt_data: the object is 5368709120 bytes, at most 1000 can be right");
+            "corrupt_data: the object is 5368709120 bytes, at most 1000 are allowed");
 }
 
 TEST_F(FileStore, ReadsMoreFilesThanItKeepsOpen) {

@@ -65,7 +65,7 @@ TEST(ByteExtent, EndsWithAnObjectThatMayEndEarly) {
 TEST(ByteExtent, BoundsTheBytesOfARead) {
   byte_read read;
   read.max_bytes = 10;
-  EXPECT_EQ(find_extent(read, 11).error().to_string(), "corrupt_data: the object is 11 bytes, at most 10 can be right");
+  EXPECT_EQ(find_extent(read, 11).error().to_string(), "corrupt_data: the object is 11 bytes, at most 10 are allowed");
   EXPECT_EQ(find_extent(read, 10)->length, 10u);
   read.range = {0, 11, false};
   EXPECT_EQ(find_extent(read, 50).error().code(), errc::corrupt_data);
