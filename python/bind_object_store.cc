@@ -90,7 +90,15 @@ nb::object token_of(const version* seen) {
 // The result of a Python store for `wanted`: only the bytes of the range, or None. The GIL is held.
 result<read_done> answer_bytes(PyObject* given, const byte_read& wanted) {
   if (given == Py_None) return error(errc::not_found, "no such key");
-  const exported view(given);
+  // The store may go on to use what it returned. A bytearray is copied, because it may be written to and resized; the
+  // memory of others stays exported while it is lent, so that it cannot be closed or resized.
+  const lending how = PyByteArray_Check(given) != 0 ? lending::copy : lending::lend;
+  nb::object owner = nb::borrow(given);
+  if (how == lending::lend && PyBytes_Check(given) == 0 && PyObject_CheckBuffer(given) != 0) {
+    owner = nb::steal(PyMemoryView_FromObject(given));
+    if (!owner.is_valid()) return take_python_error();
+  }
+  const exported view(owner.ptr());
   if (!view.ok()) return take_python_error();
   const auto bytes = view.bytes();
   const bool ends_early = wanted.may_end_early && !wanted.range.from_end && bytes.size() < wanted.range.length;
@@ -99,7 +107,7 @@ result<read_done> answer_bytes(PyObject* given, const byte_read& wanted) {
                                          std::to_string(wanted.range.length) + " were requested");
   }
   if (bytes.size() > wanted.max_bytes) return too_long(bytes.size(), wanted.max_bytes);
-  auto done = place_bytes(bytes, wanted, lending::lend, given);
+  auto done = place_bytes(bytes, wanted, how, owner.ptr());
   if (done.ok() && wanted.range.whole()) done->object_size = bytes.size();
   if (done.ok() && ends_early) done->object_size = wanted.range.offset + bytes.size();
   return done;

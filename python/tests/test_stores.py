@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import contextlib
 import io
+import mmap
+import threading
 import time
 import uuid
 from pathlib import Path
@@ -14,6 +17,7 @@ import penstock as ps
 import pytest
 import zarr
 from conftest import as_bytes, same, sharded, write
+from zarr.codecs import BytesCodec, ZstdCodec
 
 VALUES = np.random.default_rng(5).integers(-99, 99, (40, 30), dtype="<i4")
 CODECS = sharded((8, 4))
@@ -224,6 +228,69 @@ def test_invalid_answers_of_a_store_are_errors(answer, values):
 
     with pytest.raises(ps.Error):
         ps.open(Nonsense(values))[...]
+
+
+class Temporary:
+    """Memory whose contents are lost when its export ends."""
+
+    def __init__(self, value: bytes) -> None:
+        self.memory = bytearray(value)
+
+    def __buffer__(self, flags: int) -> memoryview:
+        return memoryview(self.memory)
+
+    def __release_buffer__(self, view: memoryview) -> None:
+        view.release()
+        self.memory[:] = bytes(len(self.memory))
+
+
+def mapped(value: bytes) -> mmap.mmap:
+    made = mmap.mmap(-1, len(value))
+    made[:] = value
+    return made
+
+
+@pytest.mark.parametrize("kind", [Temporary, bytearray, mapped])
+def test_memory_that_a_store_returned_is_valid_until_it_was_read(kind):
+    values = write(VALUES, (8, 8), [BytesCodec(), ZstdCodec(level=0)])
+
+    class Reuses(OnlyGet):
+        """Clears or closes what it returned before on the same thread."""
+
+        before = threading.local()
+
+        def get(self, key: str) -> object:
+            value = self.values.get(key)
+            if value is None or key == "zarr.json":
+                return value
+            made = kind(value)
+            last = getattr(self.before, "made", None)
+            with contextlib.suppress(BufferError):  # it is exported
+                if last is not None and kind is not Temporary:
+                    last.clear() if kind is bytearray else last.close()
+            self.before.made = made
+            return made
+
+    for threads in (1, 8):
+        assert same(ps.open(Reuses(values)).read(threads=threads), VALUES)
+
+
+def test_ranges_are_of_bytes_for_memory_of_any_items():
+    values = write(VALUES, (16, 16), sharded((8, 4), [BytesCodec()]))
+
+    class Wide(OnlyGet):
+        def get(self, key: str) -> object:
+            value = self.values.get(key)
+            return np.frombuffer(value, "<i4").reshape(-1, 1) if key.startswith("c/") else value
+
+    class WideStore(ps.Store):
+        get = Wide.get
+
+        def __init__(self, values: dict[str, bytes]) -> None:
+            self.values = values
+
+    for kind in (Wide, WideStore):
+        assert same(ps.open(kind(values))[3:5], VALUES[3:5])
 
 
 def test_a_keyboard_interrupt_within_a_store_is_raised(values):

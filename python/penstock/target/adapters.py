@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from penstock.core.errors import ConflictError, ReadOnlyError, UnsupportedError
 from penstock.core.job import answers
 from penstock.target.options import options_named
-from penstock.target.store import Store
+from penstock.target.store import Store, bytes_view
 
 if TYPE_CHECKING:
     import asyncio  # imported where it is used: it takes a quarter of this package's import time
@@ -53,7 +53,7 @@ def _cut(value: Any, offset: int, length: int | None, from_end: bool) -> Any:
     """The requested part of a whole object."""
     if value is None or length is None:
         return value
-    view = memoryview(value)
+    view = bytes_view(value)
     return view[max(view.nbytes - length, 0) :] if from_end else view[offset : offset + length]
 
 

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from typing import Any
 
 from penstock.core.errors import ReadOnlyError, UnsupportedError
+
+
+def bytes_view(value: Any) -> memoryview:
+    """The memory of an object as bytes: its items may be longer."""
+    view = memoryview(value)
+    return view if view.ndim == 1 and view.itemsize == 1 else view.cast("B")
 
 
 class Store(ABC):
@@ -69,12 +76,12 @@ class Store(ABC):
             None if the object does not exist; fewer bytes if it ends before.
         """
         value = self.get(key)
-        return None if value is None else memoryview(value)[start : start + length]
+        return None if value is None else bytes_view(value)[start : start + length]
 
     def get_suffix(self, key: str, length: int) -> bytes | memoryview | None:
         """Return the last `length` bytes; override it if the store can read a part."""
         value = self.get(key)
-        return None if value is None else memoryview(value)[-length:] if length else b""
+        return None if value is None else bytes_view(value)[-length:] if length else b""
 
     def list(self, prefix: str) -> Iterable[str]:
         """Return every key that begins with `prefix`; only needed to list groups.
