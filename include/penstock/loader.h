@@ -91,7 +91,8 @@ struct loader_counts {
 ///
 /// Reads run on the context's threads, and one more thread assembles batches. For a device, it assembles them in
 /// page-locked memory of the context, or in ordinary memory if that is full or smaller than a batch. It queues the
-/// copies, so that a batch is transferred while the caller's step runs. One caller at a time.
+/// copies, so that a batch is transferred while the caller's step runs. Several threads may call it: each batch is
+/// returned to one of them, and a `start` ends the pass of the others.
 class PENSTOCK_API loader {
  public:
   /// \error invalid_argument  Arrays whose axes differ in length; crops that do not fit; types that cannot be
@@ -110,10 +111,11 @@ class PENSTOCK_API loader {
   const dtype& batch_type(std::size_t which) const noexcept;
 
   /// Begins an epoch, or continues within one. Pending reads are cancelled; chunks in the window stay.
-  /// \error invalid_argument  A rank that is not below `ranks`.
+  /// \error invalid_argument  A rank that is not below `ranks`. \error resource_exhausted  The system has no thread.
   result<> start(const loader_position& from);
   /// The next batch; nullopt at the end.
-  /// \error  The failure of a read of its chunks; the epoch has ended then.
+  /// \error  The failure of a read of its chunks; the epoch has ended then. \error cancelled  Another thread called
+  /// `start` meanwhile.
   result<std::optional<loader_batch>> next();
   loader_counts counts() const;
 

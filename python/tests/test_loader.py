@@ -554,6 +554,33 @@ def test_one_iteration_at_a_time():
     assert len(list(second)) == 7
 
 
+def test_threads_that_share_a_loader_end_each_others_iterations():
+    values, a = rows(300, 8, 9)
+    loader = ps.loader(a, batch_size=11)
+    failures = []
+
+    def run():
+        for _ in range(20):
+            try:
+                for number, _ in enumerate(loader):
+                    loader.counts()
+                    if number == 3:
+                        break
+            except Exception as failed:
+                if "another iteration" not in str(failed):
+                    failures.append(failed)
+
+    threads = [threading.Thread(target=run) for _ in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert failures == []
+    loader.set_epoch(0)
+    got = np.concatenate(all_of(loader))
+    np.testing.assert_array_equal(got[np.argsort(got[:, 0])], values)
+
+
 def test_two_loaders_at_once():
     values, a = rows(300, 8, 9)
     results = {}

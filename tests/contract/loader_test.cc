@@ -144,6 +144,31 @@ TEST(Loader, AFaultFailsItsBatchAndTheNextEpochIsComplete) {
   }
 }
 
+TEST(Loader, ThreadsMayShareOne) {
+  const array from = rows_in(make_memory_store());
+  auto made = rows_of(from);
+  ASSERT_TRUE(made.ok());
+  std::vector<std::thread> threads;
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    threads.emplace_back([&made, i] {
+      for (std::uint64_t round = 0; round < 20; ++round) {
+        ASSERT_TRUE(made->start({round, 0, 0, 1 + (i + round) % 2}).ok());
+        for (int batch = 0; batch < 4; ++batch) {
+          const auto got = made->next();
+          if (!got.ok()) EXPECT_EQ(got.error().code(), errc::cancelled) << got.error().to_string();
+        }
+        EXPECT_GE(made->counts().lanes, 1U);
+      }
+    });
+  }
+  for (std::thread& each : threads) each.join();
+  ASSERT_TRUE(made->start({}).ok());
+  auto got = take_all(*made);
+  ASSERT_TRUE(got.ok()) << got.error().to_string();
+  std::sort(got->begin(), got->end());
+  EXPECT_EQ(*got, numbers_to(kRows));
+}
+
 TEST(Loader, SeveralShareOneContext) {
   const array from = rows_in(make_memory_store(), 3);
   std::vector<std::thread> threads;

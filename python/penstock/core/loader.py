@@ -14,7 +14,7 @@ from penstock import _core
 from penstock.core import device as _device
 from penstock.core.array import Array
 from penstock.core.convert import as_dtype
-from penstock.core.errors import InvalidArgumentError, UnsupportedError
+from penstock.core.errors import CancelledError, InvalidArgumentError, UnsupportedError
 from penstock.core.sizes import check_count, counted, either, parse_bytes
 from penstock.core.tensor import Tensor
 
@@ -270,19 +270,28 @@ class Loader:
         return self._engine().batches_of(0, self.rank, self.ranks)
 
     def __iter__(self) -> Iterator[Any]:
-        engine, epoch = self._engine(), self.epoch
-        engine.start(epoch, self._first, self.rank, self.ranks)
-        self._next, self._first = self._first, 0
+        engine, epoch, first = self._engine(), self.epoch, self._first
+        # Before the start, so that an older iteration takes none of its batches.
         self._iteration = mine = (os.getpid(), object())
+        engine.start(epoch, first, self.rank, self.ranks)
+        self._next, self._first = first, 0
         while True:
-            if self._iteration is not mine or os.getpid() != mine[0]:
-                raise InvalidArgumentError("another iteration of this loader has begun, or a fork: this one has ended")
-            found = engine.next()
+            self._check_current(mine)
+            try:
+                found = engine.next()
+            except CancelledError:
+                self._check_current(mine)
+                raise
+            self._check_current(mine)
             if found is None:
                 break
             self._next += self.ranks
             yield self._shape.batch(found[2], found[3])
         self.set_epoch(epoch + 1)
+
+    def _check_current(self, iteration: tuple[int, object]) -> None:
+        if self._iteration is not iteration or os.getpid() != iteration[0]:
+            raise InvalidArgumentError("another iteration of this loader has begun, or a fork: this one has ended")
 
     def set_epoch(self, epoch: int) -> None:
         """Set the number of the next epoch, which begins at its first batch: each epoch has an order of its own."""

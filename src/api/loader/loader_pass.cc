@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -66,6 +67,7 @@ const dtype& loader_state::type_of(std::size_t which) const noexcept {
 }
 
 void loader_state::stop() {
+  std::deque<loader_batch> dropped;  // after the lock
   if (thread_.joinable()) {
     {
       const std::lock_guard lock(mutex_);  // or the thread could start to wait at this moment
@@ -75,14 +77,18 @@ void loader_state::stop() {
     thread_.join();
   }
   if (window_) window_->stop();
-  ready_.clear();
+  const std::lock_guard lock(mutex_);
+  dropped.swap(ready_);
   ended_ = true;
+  ++stops_;
+  changed_.notify_all();
 }
 
 result<> loader_state::start(const loader_position& from) {
   if (from.ranks == 0 || from.rank >= from.ranks)
     return error(errc::invalid_argument, fmt::format("rank {} of {} does not exist", from.rank, from.ranks));
   const std::uint64_t total = batches(from.ranks);
+  const std::lock_guard one_at_a_time(starting_);
   stop();
   const loader_options& options = what_.options;
   if (options.device) {
@@ -114,7 +120,9 @@ result<> loader_state::start(const loader_position& from) {
   const std::uint64_t limit = std::max(what_.window_bytes / share, what_.sample_chunk_bytes);
   if (!window_ || window_limit_ != limit) {
     const context_state& with = arrays_[0].context()->state();
-    window_ = std::make_unique<loader_window>(arrays_, limit, std::max(with.io_concurrency(), 2 * with.threads()));
+    auto made = std::make_shared<loader_window>(arrays_, limit, std::max(with.io_concurrency(), 2 * with.threads()));
+    const std::lock_guard lock(mutex_);
+    window_.swap(made);
     window_limit_ = limit;
   }
   std::vector<loader_window::chunk_number> uses;
@@ -131,9 +139,15 @@ result<> loader_state::start(const loader_position& from) {
     uses_.push_back(uses.size());
   }
   window_->begin(std::move(uses), uses_);
-  stopped_ = ended_ = false;
+  stopped_ = false;
+  const std::lock_guard lock(mutex_);
   failure_.reset();
-  thread_ = std::thread([this] { run(); });
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error&) {
+    return error(errc::resource_exhausted, "the system has no thread for a loader");
+  }
+  ended_ = false;
   return {};
 }
 
@@ -234,6 +248,7 @@ result<> loader_state::put(std::size_t first, std::size_t last, std::size_t batc
 
 result<std::optional<loader_batch>> loader_state::next() {
   std::unique_lock lock(mutex_);
+  const std::uint64_t mine = stops_;
   while (ready_.empty() && !ended_) {
     changed_.wait_for(lock, std::chrono::milliseconds(40));
     auto* const asked = interruptible_waits::current();
@@ -242,6 +257,7 @@ result<std::optional<loader_batch>> loader_state::next() {
       if (!asked->ask()) return error(errc::cancelled, "the wait for a batch was interrupted");
       lock.lock();
     }
+    if (stops_ != mine) return error(errc::cancelled, "the loader was started again, which ended this pass");
   }
   if (!ready_.empty()) {
     std::optional<loader_batch> out(std::move(ready_.front()));
@@ -254,7 +270,12 @@ result<std::optional<loader_batch>> loader_state::next() {
 }
 
 loader_counts loader_state::counts() const {
-  loader_counts out = window_ ? window_->counts() : loader_counts();
+  std::shared_ptr<const loader_window> of;
+  {
+    const std::lock_guard lock(mutex_);
+    of = window_;
+  }
+  loader_counts out = of ? of->counts() : loader_counts();
   out.lanes = what_.lanes;
   out.blocks_open = what_.lanes * what_.open_blocks;
   return out;

@@ -57,8 +57,9 @@ class loader_state {
 
   const std::uint64_t made_at_ = fork_clock::now();
   const parts what_;
-  std::vector<array> arrays_;  // the window refers to them
-  std::unique_ptr<loader_window> window_;
+  std::vector<array> arrays_;              // the window refers to them
+  std::mutex starting_;                    // one start at a time
+  std::shared_ptr<loader_window> window_;  // replaced under `mutex_`
   std::uint64_t window_limit_ = 0;
   std::shared_ptr<cuda::device_engine> device_;  // of this epoch; null: batches are in host memory
 
@@ -71,10 +72,11 @@ class loader_state {
 
   std::thread thread_;
   std::atomic<bool> stopped_{false};
-  std::mutex mutex_;  // protects the members below
+  mutable std::mutex mutex_;  // protects the members below
   std::condition_variable changed_;
   std::deque<loader_batch> ready_;
   bool ended_ = true;
+  std::uint64_t stops_ = 0;  ///< a call of `next` belongs to the pass between two of them
   std::optional<error> failure_;
 };
 
