@@ -1,5 +1,6 @@
 #include <chrono>
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -56,6 +57,7 @@ class level_appender_handle {
     exported_value rows;
     if (!rows.open(value.ptr(), dtype_of(dtype)))
       raise(error(errc::invalid_argument, "rows should be an ndarray of this dtype"));
+    const auto turn = lock_without_gil(turns_);
     const auto work = [&](const progress_fn& now, std::chrono::nanoseconds) {
       const interruptible_waits asks(may_go_on);
       return made_->append(rows.view(), now);
@@ -63,15 +65,18 @@ class level_appender_handle {
     if (!watch_without_gil(progress, 0, work)) throw_python_error();
   }
   void flush() {
+    const auto turn = lock_without_gil(turns_);
     call_engine([&] { return made_->flush(); });
   }
   void close(group_handle& in) {
+    const auto turn = lock_without_gil(turns_);
     const auto lock = in.group.lock_changes();
     group after = call_engine([&] { return made_->close(); });
     in.group = std::move(after);
   }
 
  private:
+  std::recursive_timed_mutex turns_;  // threads take turns: a level_appender is not thread-safe
   std::optional<level_appender> made_;
 };
 

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <utility>
@@ -102,6 +103,7 @@ class device_tiles_handle {
 
   /// (index, slices, read, stream), or None at the end.
   nb::object next() {
+    const auto turn = lock_without_gil(turns_);
     std::optional<device_tile> tile = call_engine([&] { return made_->next(); });
     if (!tile) return nb::none();
     const nb::object memory = device_read_of(device_tensor(tile->memory->state()), dtype_);
@@ -118,6 +120,7 @@ class device_tiles_handle {
   }
 
  private:
+  std::recursive_timed_mutex turns_;  // one thread at a time calls `next`
   std::optional<device_tiles> made_;
   nb::object dtype_;
 };

@@ -6,6 +6,7 @@ import os
 import random
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, MutableMapping
@@ -207,6 +208,26 @@ def test_rows_that_are_appended_again_after_an_error_exist_once(shape: tuple[int
     for level in range(3):
         np.testing.assert_array_equal(ps.open(store, level=level)[...], values)
         values = mean(values)
+
+
+def test_threads_may_append_to_the_levels_of_one_image() -> None:
+    w = ps.create_levels({}, shape=(0, 64), dtype="u2", chunks=(16, 16), levels=3)
+
+    def append(value: int) -> None:
+        for number in range(40):
+            w.append(np.full((1 + number % 3, 64), value, "u2"))
+
+    threads = [threading.Thread(target=append, args=(value,)) for value in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    g = w.close()
+    rows = 4 * sum(1 + number % 3 for number in range(40))
+    assert [g[str(level)].shape for level in range(3)] == [(rows, 64), (rows // 2, 32), (rows // 4, 16)]
+    lines = g["0"][...]
+    assert (lines == lines[:, :1]).all()
+    assert np.bincount(lines[:, 0]).tolist() == [rows // 4] * 4
 
 
 END = """
