@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,27 @@ def test_an_array_does_not_overwrite_its_own_files(tmp_path: Path, suffix: str) 
     assert len(paths) == 2
     ps.save_shards(whole.read(), pattern, rows=4)  # values that were read before may be written there
     assert not (tmp_path / f"q_2{suffix}").exists()
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".zarr", ".h5"])
+def test_threads_may_share_a_writer(tmp_path: Path, suffix: str) -> None:
+    need(suffix)
+    w = ps.ShardWriter(tmp_path / f"q_{{:04d}}{suffix}")
+    paths: list[str] = []
+
+    def write(value: int) -> None:
+        for _ in range(8):
+            paths.append(w.write(np.full((2, 400), value)))
+
+    threads = [threading.Thread(target=write, args=(value,)) for value in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    w.close()
+    assert sorted(paths) == w.paths
+    assert len(set(paths)) == 32
+    assert np.bincount(opened(tmp_path, suffix)[:, 0]).tolist() == [16] * 4
 
 
 def test_names_of_members(tmp_path: Path) -> None:

@@ -46,6 +46,8 @@ _CHUNK = 1 << 20
 class ShardWriter:
     """Writes shards one after the other: `with ShardWriter("run/shard_{:05d}.npy") as w: w.write(rows)`.
 
+    Several threads may use one writer: their shards are written one after the other.
+
     A file appears under its name when it is complete. Leaving the `with` block without an exception writes the
     manifest, with the checksum of each file, into the files' folder. Until then the folder has no manifest, or that of
     an earlier run. Shards of an earlier run with the same pattern and higher numbers are removed at the end.
@@ -110,6 +112,7 @@ class ShardWriter:
             raise InvalidArgumentError(f"{self.suffix} files take no option {next(iter(options))!r}")
         self._writer = made if own else _core._ShardWriter.make(current_context(), given, kept, False, name)
         self.name, self._options = name, options
+        self._lock = threading.Lock()  # the name of a file is that of the next number
 
     @property
     def paths(self) -> list[str]:
@@ -144,11 +147,12 @@ class ShardWriter:
         if self._format in _ARRAYS:
             return self._write_array(made)
         items, descr = _bytes_of(made), self._descr(made.dtype)
-        if self._format in _PLAIN:
-            return os.fsdecode(self._writer.write(items, descr))
-        path = os.fsdecode(self._writer.next(items, descr))
-        self._writer.add(_WRITERS[self._format](path, made, self.name, self._options))
-        return path
+        with self._lock:
+            if self._format in _PLAIN:
+                return os.fsdecode(self._writer.write(items, descr))
+            path = os.fsdecode(self._writer.next(items, descr))
+            self._writer.add(_WRITERS[self._format](path, made, self.name, self._options))
+            return path
 
     def _write_array(self, made: npt.NDArray[Any]) -> str:
         options: dict[str, Any] = {"overwrite": True}
@@ -159,7 +163,8 @@ class ShardWriter:
             descr = values.dtype.str
         else:
             values, descr = _zarr_items(made)
-        path = self._writer.write_array(current_context(), _bytes_of(values), descr.encode(), options, mask)
+        with self._lock:
+            path = self._writer.write_array(current_context(), _bytes_of(values), descr.encode(), options, mask)
         return os.fsdecode(path)
 
     def _check_items(self, dtype: np.dtype[Any]) -> None:
@@ -201,13 +206,14 @@ class ShardWriter:
 
     def close(self) -> None:
         """Write the manifest, and remove shards of an earlier run with the same pattern."""
-        if self._format not in _WRITERS or not self.paths:
-            self._writer.close()
-            return
-        self._writer.sync()
-        if self.manifest is not None:
-            self._index().save(os.path.join(os.fsdecode(self._writer.folder), self.manifest))
-        self._writer.remove_left_over()
+        with self._lock:
+            if self._format not in _WRITERS or not self.paths:
+                self._writer.close()
+                return
+            self._writer.sync()
+            if self.manifest is not None:
+                self._index().save(os.path.join(os.fsdecode(self._writer.folder), self.manifest))
+            self._writer.remove_left_over()
 
     def _index(self) -> Any:
         """The array of the written shards, with its files' checksums."""
