@@ -34,7 +34,7 @@ struct read_request {
 // Reads into a new ndarray; a scalar if `scalar` is set and there are no dimensions. Null: a Python exception is set.
 template <class Resolved>
 PyObject* read_resolved(const array_handle& from, const Resolved& where, const read_request& how, bool scalar) {
-  const array& a = from.array();
+  const array a = from.array();  // another thread may resize the Array while memory is allocated
   read_result made;
   if (!made.prepare(from, where.shape)) return nullptr;
   const tensor_view& target = made.view();
@@ -136,23 +136,24 @@ nb::object read_array(nb::handle self, nb::handle key, unsigned threads, nb::han
 void read_into(const array_handle& self, nb::handle key, nb::handle out, unsigned threads, nb::handle progress,
                nb::handle dtype) {
   const resolved_selection which = resolve_key(self, key);
-  if (self.array().type().variable_length()) {
+  const array a = self.array();  // another thread, or code of `out`, may resize the Array meanwhile
+  if (a.type().variable_length()) {
     // Objects and text are created from the read items, then assigned.
-    item_block items(self.array().type(), which.shape);
-    if (!read_without_gil(self.array(), which, items.view(), threads, progress, items.arena())) throw_python_error();
+    item_block items(a.type(), which.shape);
+    if (!read_without_gil(a, which, items.view(), threads, progress, items.arena())) throw_python_error();
     const nb::object made = nb::steal(items.to_ndarray(self.dtype.ptr()));
     if (!made.is_valid()) throw_python_error();
     out[nb::ellipsis()] = made;
     return;
   }
-  const exported_buffer target(out, dtype.is_none() ? self.array().type() : dtype_of(dtype));
-  if (!read_without_gil(self.array(), which, target.view(), threads, progress)) throw_python_error();
+  const exported_buffer target(out, dtype.is_none() ? a.type() : dtype_of(dtype));
+  if (!read_without_gil(a, which, target.view(), threads, progress)) throw_python_error();
 }
 
 ticket_handle start_read(const array_handle& self, nb::handle key, nb::object out, unsigned threads,
                          nb::handle numpy_type) {
-  const array a = self.array();  // another thread may resize the Array meanwhile
   const resolved_selection which = resolve_key(self, key);
+  const array a = self.array();  // another thread may resize the Array meanwhile
   const nb::handle as_made = numpy_type.is_none() ? nb::handle(self.dtype) : numpy_type;
   const dtype type = numpy_type.is_none() ? a.type() : dtype_of(numpy_type);
   if (out.is_none()) {

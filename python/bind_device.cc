@@ -171,8 +171,8 @@ tensor_view view_of(const device_target& target, const dtype& type) {
 device_handle read_to_device(const array_handle& self, nb::handle key, int device, std::optional<std::uintptr_t> stream,
                              std::uintptr_t address, nb::tuple shape, nb::tuple strides, nb::object owner,
                              unsigned threads, bool check, nb::object type) {
-  const array a = self.array();  // another thread may resize the Array meanwhile
   const resolved_selection which = resolve_key(self, key);
+  const array a = self.array();  // another thread may resize the Array meanwhile
   device_read_options options;
   options.device = device;
   options.stream = stream;

@@ -337,7 +337,7 @@ nb::object read_plain(const array_handle& from, nb::handle key, bool scalar, uns
     PyErr_Clear();
     return refused;
   }
-  const array& a = from.array();
+  const array a = from.array();  // another thread may resize the Array meanwhile
   const auto where = resolve(which, a.shape());
   if (!where.ok()) return refused;
   std::byte* data = nullptr;
@@ -364,7 +364,7 @@ bool write_plain(const array_handle& to, nb::handle key, nb::handle value, bool 
     PyErr_Clear();
     return false;
   }
-  const array& a = to.array();
+  const array a = to.array();  // another thread, or code of `value`, may resize the Array meanwhile
   const auto where = resolve(which, a.shape());
   if (!where.ok()) return false;
   const exported_buffer memory(value, a.type(), buffer_use::read);

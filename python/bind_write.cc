@@ -95,9 +95,8 @@ std::uint64_t bytes_of(const tensor_view& value) noexcept {
 
 // Writes with the GIL held if the write does not wait, otherwise without it.
 template <class Resolved>
-bool write_resolved(const array_handle& to, const Resolved& where, const tensor_view& value, const write_request& how) {
+bool write_resolved(const array& a, const Resolved& where, const tensor_view& value, const write_request& how) {
   write_options options = options_of(how);
-  const array a = to.array();  // another thread may resize this Array meanwhile
   if (how.threads == 0 && how.progress.is_none() && a.runs_inline(where)) {
     result<> outcome;
     options.threads = 1;  // another worker would wait for the GIL: dicts are Python's
@@ -123,20 +122,21 @@ bool write_resolved(const array_handle& to, const Resolved& where, const tensor_
 
 template <class Resolved>
 bool write_value(const array_handle& to, const Resolved& where, PyObject* value, const write_request& how) {
+  const array a = to.array();  // another thread, or code of `value`, may resize this Array meanwhile
   exported_value direct;
   nb::object converted;
   if (!open_value(to, value, where.shape, direct, converted)) return false;
-  if (!converted.is_valid()) return write_resolved(to, where, direct.view(), how);
-  if (to.array().type().variable_length()) {
-    item_block items(to.array().type(), converted);
-    return write_resolved(to, where, items.view(), how);
+  if (!converted.is_valid()) return write_resolved(a, where, direct.view(), how);
+  if (a.type().variable_length()) {
+    item_block items(a.type(), converted);
+    return write_resolved(a, where, items.view(), how);
   }
   exported_value made;
-  if (!made.open(converted.ptr(), to.array().type()) || !(made.view().extents == where.shape)) {
+  if (!made.open(converted.ptr(), a.type()) || !(made.view().extents == where.shape)) {
     set_error(error(errc::internal, "a converted value has no memory of the array's dtype"));
     return false;
   }
-  return write_resolved(to, where, made.view(), how);
+  return write_resolved(a, where, made.view(), how);
 }
 
 // A background write, whichever object holds this.
@@ -169,8 +169,8 @@ class write_ticket_handle {
 // The values are copied before this returns.
 write_ticket_handle start_write(const array_handle& self, nb::handle key, nb::handle value, unsigned threads,
                                 bool durable, bool write_empty_chunks) {
-  const array a = self.array();  // another thread may resize this Array meanwhile
   const resolved_selection where = resolve_key(self, key);
+  const array a = self.array();  // another thread may resize this Array meanwhile
   const write_options options = options_of({threads, nb::handle(Py_None), durable, write_empty_chunks});
   const auto start = [&](const tensor_view& values) {
     return write_ticket_handle(call_engine([&] { return a.write_async(where, values, options); }));
@@ -269,8 +269,8 @@ write_options device_options_of(const write_request& how, const nb::tuple& memor
 void write_device(const array_handle& self, nb::handle key, const nb::tuple& memory,
                   std::optional<std::uintptr_t> stream, unsigned threads, nb::handle progress, bool durable,
                   bool write_empty_chunks, const std::optional<std::string>& encoder) {
-  const array a = self.array();  // another thread may resize this Array meanwhile
   const resolved_selection where = resolve_key(self, key);
+  const array a = self.array();  // another thread may resize this Array meanwhile
   const tensor_view value = device_values_of(memory, where.shape);
   write_options options = device_options_of({threads, progress, durable, write_empty_chunks}, memory, stream, encoder);
   const bool done =
@@ -286,8 +286,8 @@ void write_device(const array_handle& self, nb::handle key, const nb::tuple& mem
 write_ticket_handle start_write_device(const array_handle& self, nb::handle key, const nb::tuple& memory,
                                        std::optional<std::uintptr_t> stream, unsigned threads, bool durable,
                                        bool write_empty_chunks, const std::optional<std::string>& encoder) {
-  const array a = self.array();
   const resolved_selection where = resolve_key(self, key);
+  const array a = self.array();  // another thread may resize this Array meanwhile
   const tensor_view value = device_values_of(memory, where.shape);
   const write_options options =
       device_options_of({threads, nb::handle(Py_None), durable, write_empty_chunks}, memory, stream, encoder);

@@ -293,3 +293,40 @@ def test_a_claim_of_another_program_is_waited_for(monkeypatch: pytest.MonkeyPatc
     timer.join()
     assert array[...].tolist() == [0, 0, 0, 1, 1]
     assert json.loads(store["zarr.json"])["shape"] == [5]
+
+
+def test_a_selection_is_that_of_the_array_at_the_time_of_the_call() -> None:
+    """The code of a value or an index that resizes the array meanwhile."""
+
+    def made(rows: int) -> ps.Array:
+        values = np.arange(rows * 100).reshape(rows, 100)
+        return ps.create_array({}, data=values, chunks=(10, 10))
+
+    class Value:
+        def __init__(self, of: ps.Array, shape: tuple[int, ...]) -> None:
+            self.of, self.shape = of, shape
+
+        def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+            self.of.resize(self.shape)
+            return np.full((100, 100), 7)
+
+    for shape in ((100, 30), (7, 100), (200, 200)):
+        a = made(100)
+        a[...] = Value(a, shape)
+        assert a.shape == shape
+        assert (a[:100, :100] == 7).all()
+
+    class Row:
+        def __init__(self, of: ps.Array, rows: int, row: int) -> None:
+            self.of, self.rows, self.row = of, rows, row
+
+        def __index__(self) -> int:
+            self.of.resize((self.rows, 100))
+            return self.row
+
+    a = made(10)
+    a.write_async((Row(a, 100, 95), 3), 7).wait()
+    assert a.read_async((Row(a, 200, 95), 3)).wait() == 7
+    assert a[Row(a, 300, 95), 3] == 7
+    with pytest.raises(IndexError):
+        a.read_async((Row(a, 20, 95), 3))
