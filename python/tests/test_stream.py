@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,28 @@ def test_threads_may_share_a_stream(array):
     for each in seen:
         np.testing.assert_array_equal(each.data, VALUES[each.box])
         assert each.data.flags.writeable
+
+
+def test_threads_may_begin_a_stream_together(array):
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(20):
+            tiles, seen = ps.stream(array), []
+            together = threading.Barrier(4)
+
+            def take(tiles=tiles, seen=seen, together=together):
+                together.wait()
+                seen.extend(tile.index for tile in tiles)
+
+            threads = [threading.Thread(target=take) for _ in range(4)]
+            for each in threads:
+                each.start()
+            for each in threads:
+                each.join()
+            assert sorted(seen) == list(itertools.product(*map(range, tiles.grid)))
+    finally:
+        sys.setswitchinterval(before)
 
 
 def test_a_stream_of_text_is_read_ahead_too():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -76,6 +77,7 @@ class Stream:
         self.grid = tuple(grid)
         self._tiles: _core._Stream | _core._DeviceTiles | None = None  # of the host: made by the first tile
         self._closed = False
+        self._lock = threading.Lock()
 
     def __len__(self) -> int:
         """Number of tiles."""
@@ -85,12 +87,9 @@ class Stream:
         return self
 
     def __next__(self) -> Tile:
-        if self._tiles is None:
-            if self._closed:
-                raise StopIteration
-            self._tiles = self._start()
+        tiles = self._tiles or self._begun()
         try:
-            made = self._tiles.next()
+            made = tiles.next()
         except BaseException:
             self.close()
             raise
@@ -98,9 +97,18 @@ class Stream:
             raise StopIteration
         return self._tile(made)
 
+    def _begun(self) -> Any:
+        with self._lock:  # several threads may want the first tile
+            if self._tiles is None:
+                if self._closed:
+                    raise StopIteration
+                self._tiles = self._start()
+            return self._tiles
+
     def close(self) -> None:
         """Cancel pending reads and end the stream."""
-        self._closed = True
+        with self._lock:
+            self._closed = True
         if self._tiles is not None:
             self._tiles.cancel()
 
