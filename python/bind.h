@@ -200,7 +200,8 @@ inline void check_rank(std::size_t rank) {
 void stash_exception() noexcept;
 /// Sets the stored exception again; false if there is none.
 bool restore_exception() noexcept;
-/// Turns the current Python exception into an error and clears it; KeyboardInterrupt and similar ones are stored too.
+/// Turns the current Python exception into an error and clears it; KeyboardInterrupt and similar ones are stored too,
+/// for the caller of this thread.
 error take_python_error() noexcept;
 
 // --- references held by C++ (bind_reference.cc) ---
@@ -251,6 +252,8 @@ bool interpreter_is_ending() noexcept;
 bool may_go_on() noexcept;
 /// False if this thread must not take the GIL any more.
 bool may_enter_python() noexcept;
+/// False on a thread of the engine, which has no caller in Python that would raise a stored exception.
+bool is_called_by_python() noexcept;
 /// Announces the end of the interpreter, and waits some time for threads that may be inside of our Python code. The GIL
 /// is held.
 void end_interpreter() noexcept;

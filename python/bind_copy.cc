@@ -10,26 +10,43 @@
 namespace penstock::inline v0::python {
 namespace {
 
-// Called on any thread of the copy with progress; signals are handled by the main thread.
-bool go_on(const nb::object& progress, const copy_progress& now) noexcept {
-  if (!may_enter_python()) return false;
-  const with_gil gil;
-  try {
-    if (is_main_thread() && PyErr_CheckSignals() != 0) {
-      stash_exception();
-      return false;
+/// Calls the caller's function with progress, on any thread of the copy; signals are handled by the main thread. The
+/// first exception is kept for the caller of the copy, who may be another thread.
+class watched_copy {
+ public:
+  explicit watched_copy(nb::object progress) noexcept : progress_(std::move(progress)) {}
+
+  bool go_on(const copy_progress& now) noexcept {
+    if (!may_enter_python()) return false;
+    const with_gil gil;
+    try {
+      if (is_main_thread() && PyErr_CheckSignals() != 0) throw_python_error();
+      if (progress_.is_none()) return true;
+      return !progress_(to_str(now.path), now.done_bytes, now.total_bytes).is(nb::handle(Py_False));
+    } catch (const nb::python_error& failed) {
+      keep(failed.value());
+    } catch (const std::exception& failed) {
+      set_error(failed);
+      const nb::python_error made;
+      keep(made.value());
     }
-    return progress.is_none() || !progress(to_str(now.path), now.done_bytes, now.total_bytes).is(nb::handle(Py_False));
-  } catch (nb::python_error& failed) {
-    failed.restore();
-    stash_exception();
-    return false;
-  } catch (const std::exception& failed) {
-    set_error(failed);
-    stash_exception();
     return false;
   }
-}
+
+  /// Throws the kept exception. The GIL is held.
+  void raise_kept() const {
+    if (!raised_.is_valid()) return;
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(raised_.ptr())), raised_.ptr());
+    throw_python_error();
+  }
+
+ private:
+  void keep(nb::handle exception) {
+    if (!raised_.is_valid()) raised_ = nb::borrow(exception);
+  }
+
+  nb::object progress_, raised_;  // the GIL guards them
+};
 
 // From (stage, number, count).
 copy_part part_of(const nb::tuple& given) {
@@ -78,10 +95,16 @@ nb::dict copy_node(const node& from, const store_handle& to, const nb::bytes& pa
     options.scratch.assign(folder.c_str(), folder.size());
   }
   if (const nb::object part = find("part"); !part.is_none()) options.part = part_of(tuple_of(part, 3, "a part"));
-  const nb::object progress = find("progress");
-  options.progress = [&progress](const copy_progress& now) { return go_on(progress, now); };
+  watched_copy watch(find("progress"));
+  options.progress = [&watch](const copy_progress& now) { return watch.go_on(now); };
   const place target{to.store, std::string(path.c_str(), path.size())};
-  const copy_report report = call_engine([&] { return copy(from, target, options); });
+  copy_report report;
+  try {
+    report = call_engine([&] { return copy(from, target, options); });
+  } catch (const nb::python_error&) {
+    watch.raise_kept();
+    throw;
+  }
   nb::dict out;
   out["groups"] = report.groups;
   out["arrays"] = report.arrays;

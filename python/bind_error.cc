@@ -231,6 +231,10 @@ error take_python_error() noexcept {
     Py_DECREF(raised);
     return failure;
   }
+  if (!is_called_by_python()) {  // a later call on this thread would raise it
+    Py_DECREF(raised);
+    return {errc::cancelled, failure.message()};
+  }
   // Ctrl-C and SystemExit are passed through C++ to the caller of the read on this thread.
   Py_XDECREF(std::exchange(stashed, raised));
   return {errc::cancelled, failure.message()};

@@ -20,6 +20,7 @@ namespace penstock::inline v0::python {
 namespace {
 
 thread_local bool gil_held = false;
+thread_local unsigned calls = 0;  // of the engine by this thread, without the GIL
 std::atomic<bool> ending{false};
 std::atomic<int> outside{0};  // threads within without_gil
 
@@ -51,11 +52,13 @@ int drop_pending(void*) {
 }  // namespace
 
 without_gil::without_gil() noexcept {
+  ++calls;
   outside.fetch_add(1);
   state_ = PyEval_SaveThread();
 }
 
 without_gil::~without_gil() {
+  --calls;
   outside.fetch_sub(1);
   if (ending.load() && !is_main_thread()) {
     while (true) pause();
@@ -120,6 +123,7 @@ bool may_go_on() noexcept {
   return false;
 }
 bool may_enter_python() noexcept { return gil_held || !interpreter_is_ending(); }
+bool is_called_by_python() noexcept { return gil_held || calls != 0; }
 
 void end_interpreter() noexcept {
   ending.store(true);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -126,6 +127,20 @@ def test_an_exception_of_the_function_is_raised(folder: Path) -> None:
     for case in ("save", "save tiff", "load", "nearest", "tiles", "shards"):
         with pytest.raises(ZeroDivisionError):
             CASES[case][1](folder, fail)
+
+
+def test_an_exception_of_the_function_on_another_thread_is_raised(folder: Path) -> None:
+    """A copy calls it on the threads that copy."""
+    values = np.random.default_rng(0).random((2000, 2000))
+    array = ps.create_array({}, data=values, chunks=(100, 100))
+
+    def stop(*_: Any) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        ps.copy(array, folder / "copy.zarr", chunks=(200, 50), threads=4, progress=stop)
+    assert (array[...] == values).all()
 
 
 def test_the_bytes_are_those_of_the_values(folder: Path) -> None:
