@@ -334,6 +334,8 @@ std::string type_name_of(PyObject* object);
 /// The UTF-8 of a str. Throws TypeError if `value` is not a str, UnicodeEncodeError if it has no UTF-8 (a lone
 /// surrogate). `nb::str::c_str()` returns null then.
 std::string utf8_of(nb::handle value);
+/// The length of a dimension. Raises InvalidArgumentError, where `nb::cast` would be a RuntimeError.
+std::uint64_t length_of(nb::handle value);
 /// `value` as a tuple of exactly `count` items, TypeError or ValueError otherwise. nanobind checks neither.
 nb::tuple tuple_of(nb::handle value, std::size_t count, const char* name);
 

@@ -24,7 +24,7 @@ namespace {
 
 std::vector<std::uint64_t> lengths_of(nb::handle value) {
   std::vector<std::uint64_t> out;
-  for (const nb::handle each : nb::borrow<nb::object>(value)) out.push_back(nb::cast<std::uint64_t>(each));
+  for (const nb::handle each : nb::borrow<nb::object>(value)) out.push_back(length_of(each));
   return out;
 }
 

@@ -178,6 +178,13 @@ std::string utf8_of(nb::handle value) {
   return {text, static_cast<std::size_t>(size)};
 }
 
+std::uint64_t length_of(nb::handle value) {
+  std::uint64_t out = 0;
+  if (nb::try_cast(value, out)) return out;
+  const nb::str shown = nb::repr(value);
+  raise(error(errc::invalid_argument, "a length must be a whole number from 0 to 2^64 - 1, got " + utf8_of(shown)));
+}
+
 nb::tuple tuple_of(nb::handle value, std::size_t count, const char* name) {
   if (PyTuple_Check(value.ptr()) == 0) {
     PyErr_Format(PyExc_TypeError, "%s must be a tuple, got %R", name,

@@ -51,11 +51,11 @@ loader_array array_of(const nb::tuple& from) {
 
 loader_axis axis_of(const nb::tuple& from) {
   loader_axis out;
-  out.crop = nb::cast<std::uint64_t>(from[0]);
+  out.crop = length_of(from[0]);
   out.keeps = nb::cast<bool>(from[1]);
-  out.stride = nb::cast<std::uint64_t>(from[2]);
-  out.before = nb::cast<std::uint64_t>(from[3]);
-  out.after = nb::cast<std::uint64_t>(from[4]);
+  out.stride = length_of(from[2]);
+  out.before = length_of(from[3]);
+  out.after = length_of(from[4]);
   return out;
 }
 

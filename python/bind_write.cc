@@ -297,7 +297,7 @@ write_ticket_handle start_write_device(const array_handle& self, nb::handle key,
 extents extents_of(const nb::tuple& sizes) {
   if (sizes.size() > kMaxRank) raise(error(errc::invalid_argument, "a shape has at most 32 dimensions"));
   extents out;
-  for (const nb::handle size : sizes) out.push_back(nb::cast<std::uint64_t>(size));
+  for (const nb::handle size : sizes) out.push_back(length_of(size));
   return out;
 }
 

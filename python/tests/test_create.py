@@ -332,6 +332,18 @@ def test_wrong_members_are_named_and_nothing_is_written(options, message):
     assert store == {}
 
 
+@pytest.mark.parametrize("length", [2**64, 2**70])
+def test_lengths_beyond_64_bits_are_refused(length):
+    for options in ({"shape": (length,)}, {"shape": 4, "chunks": length}, {"shape": 4, "chunks": 1, "shards": length}):
+        with pytest.raises(ps.InvalidArgumentError, match=str(length)):
+            ps.create_array({}, dtype="i4", **options)
+    a = ps.create_array({}, shape=4, dtype="i4")
+    with pytest.raises(ps.InvalidArgumentError, match=str(length)):
+        a.resize(length)
+    with pytest.raises(ps.InvalidArgumentError, match="less than"):
+        ps.Context(memory_limit=length)
+
+
 def test_unknown_codecs_are_refused_by_name():
     with pytest.raises(ps.UnsupportedError, match="'rot13'"):
         ps.create_array({}, shape=3, dtype="i4", codecs=["rot13"])

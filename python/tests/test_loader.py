@@ -581,6 +581,15 @@ def test_threads_that_share_a_loader_end_each_others_iterations():
     np.testing.assert_array_equal(got[np.argsort(got[:, 0])], values)
 
 
+def test_a_batch_may_be_longer_than_all_samples():
+    values, a = rows()
+    for size in (60, 61, 2**63 - 1):
+        (batch,) = all_of(ps.loader(a, batch_size=size, shuffle=False))
+        np.testing.assert_array_equal(batch, values)
+    with pytest.raises(ps.InvalidArgumentError, match="less than 2"):
+        ps.loader(a, batch_size=2**63)
+
+
 def test_two_loaders_at_once():
     values, a = rows(300, 8, 9)
     results = {}

@@ -65,6 +65,12 @@ def test_tiles_are_read_ahead_up_to_the_depth():
         assert store.asked - before == 3  # one returned, two ahead
 
 
+def test_any_depth_reads_every_tile(array):
+    count = len(list(ps.stream(array)))
+    for depth in (2**32, 2**64 - 1):
+        assert len(list(ps.stream(array, depth=depth))) == count
+
+
 def test_threads_may_share_a_stream(array):
     tiles = ps.stream(array, tile=(2, 3), depth=4)
     seen: list[ps.Tile] = []

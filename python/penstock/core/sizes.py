@@ -21,16 +21,25 @@ def parse_bytes(value: Any, name: str) -> int:
     InvalidArgumentError
         Any other value, or a negative number; the message starts with `name`.
     """
+    made = _bytes_of(value)
+    if made is None:
+        raise InvalidArgumentError(f"{name} must be a number of bytes or text such as '2GiB', got {value!r}")
+    if made >= 2**64:
+        raise InvalidArgumentError(f"{name} must be less than 2**64 bytes, got {value!r}")
+    return int(made)
+
+
+def _bytes_of(value: Any) -> int | float | None:
     if isinstance(value, str):
         found = _TEXT.fullmatch(value)
         unit = _UNITS.get(found[2].upper()) if found else None
         if found is not None and unit is not None:
-            return int(float(found[1]) * unit) if "." in found[1] else int(found[1]) * unit
+            return float(found[1]) * unit if "." in found[1] else int(found[1]) * unit
     elif hasattr(value, "__index__") and not isinstance(value, bool) and value.__index__() >= 0:
         return int(value.__index__())
     elif isinstance(value, float) and value.is_integer() and value >= 0:  # 2e9
-        return int(value)
-    raise InvalidArgumentError(f"{name} must be a number of bytes or text such as '2GiB', got {value!r}")
+        return value
+    return None
 
 
 def check_count(value: Any, name: str) -> int:
@@ -40,6 +49,8 @@ def check_count(value: Any, name: str) -> int:
     number = int(value.__index__())
     if number < 1:
         raise InvalidArgumentError(f"{name} must be at least 1, got {number}")
+    if number >= 2**63:
+        raise InvalidArgumentError(f"{name} must be less than 2**63, got {number}")
     return number
 
 

@@ -464,7 +464,7 @@ class Writes(_Base):
 
 
 def check_threads(threads: int | None) -> int:
-    return 0 if threads is None else check_count(threads, "threads")
+    return 0 if threads is None else min(check_count(threads, "threads"), 2**32 - 1)
 
 
 def _check_shape(shape: Any) -> tuple[int, ...]:

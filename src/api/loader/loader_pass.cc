@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/checked.h"
 #include "base/executor.h"
 #include "base/waiting.h"
 #include "engine/array_state.h"
@@ -46,7 +47,7 @@ loader_state::loader_state(parts what) : what_(std::move(what)) {
 
 std::uint64_t loader_state::batches(std::uint64_t ranks) const noexcept {
   const std::uint64_t size = what_.options.batch;
-  if (!what_.options.drop_last) return (what_.sample_count + size - 1) / size;
+  if (!what_.options.drop_last) return ceil_div(what_.sample_count, size);
   return what_.sample_count / size / ranks * ranks;
 }
 

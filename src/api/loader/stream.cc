@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
+#include <limits>
 #include <mutex>
 #include <utility>
 
@@ -119,6 +120,7 @@ array_stream::array_stream(std::unique_ptr<stream_state, stream_state_deleter> s
     : state_(std::move(state)) {}
 
 result<array_stream> array_stream::make(array from, stream_options options) {
+  options.depth = std::min(options.depth, std::numeric_limits<std::size_t>::max() - 1);  // and the one that is returned
   PENSTOCK_ASSIGN(tile_walk places, tile_walk::make(from, options.tile, options.edges, options.axis));
   return array_stream(std::unique_ptr<stream_state, stream_state_deleter>(
       new stream_state(std::move(from), std::move(options), std::move(places))));
