@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <penstock/penstock.h>
@@ -234,7 +235,7 @@ class without_gil {
 /// CPython before 3.12.5 crashes if they do so in between (gh-119585).
 class with_gil {
  public:
-  with_gil() noexcept : is_known_(PyGILState_GetThisThreadState() != nullptr), state_(PyGILState_Ensure()) {}
+  with_gil() noexcept;
   ~with_gil();
   with_gil(const with_gil&) = delete;
 
@@ -262,6 +263,29 @@ void end_interpreter() noexcept;
 void drop_reference(void* object) noexcept;
 /// Drops references left by threads without the GIL. The GIL is held.
 void drop_left_references() noexcept;
+
+/// True while a thread of the engine runs Python code. The garbage collector may run there.
+bool is_engine_thread() noexcept;
+/// Destroys an object soon, with the GIL, on a thread that is not the engine's.
+void leave_to_python(std::shared_ptr<void> owned) noexcept;
+/// Destroys an object whose destructor waits for threads of the engine: without the GIL, which they may need, and not
+/// on one of these threads, which it might wait for. The GIL is held.
+template <class T>
+void destroy_without_gil(std::optional<T>& owned) {
+  struct later {
+    std::optional<T> owned;
+    ~later() {
+      const without_gil released;
+      owned.reset();
+    }
+  };
+  if (is_engine_thread()) {
+    leave_to_python(std::shared_ptr<later>(new later{std::exchange(owned, std::nullopt)}));
+    return;
+  }
+  const without_gil released;
+  owned.reset();
+}
 
 /// Calls the engine with the GIL released and returns its value, or throws: a Python exception of a store of this
 /// thread that Python must see (KeyboardInterrupt), or the error.

@@ -35,10 +35,7 @@ class appender_handle {
   }
   appender_handle(const appender_handle&) = delete;
   appender_handle& operator=(const appender_handle&) = delete;
-  ~appender_handle() {
-    const without_gil released;  // rows that are still stored then may need Python
-    made_.reset();
-  }
+  ~appender_handle() { destroy_without_gil(made_); }
 
   void append(nb::handle value) {
     const dtype type = to_.array().type();

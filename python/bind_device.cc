@@ -48,6 +48,10 @@ class device_handle {
   device_handle(device_handle&&) noexcept = default;
   // Waits for the host's part of the read, which may need the GIL: a store may be a Python object.
   ~device_handle() {
+    if (is_engine_thread()) {  // the read might wait for this thread
+      leave_to_python(std::make_shared<device_handle>(std::move(*this)));
+      return;
+    }
     const without_gil released;
     tensor_.reset();
   }

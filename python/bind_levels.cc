@@ -47,10 +47,7 @@ class level_appender_handle {
   }
   level_appender_handle(const level_appender_handle&) = delete;
   level_appender_handle& operator=(const level_appender_handle&) = delete;
-  ~level_appender_handle() {
-    const without_gil released;  // rows that are still stored then may need Python
-    made_.reset();
-  }
+  ~level_appender_handle() { destroy_without_gil(made_); }
 
   /// `value` is an ndarray whose items have the dtype `dtype`, which may be one that is converted to the array's.
   void append(nb::handle value, nb::handle dtype, nb::handle progress) {

@@ -93,11 +93,7 @@ class loader_handle {
   }
   loader_handle(const loader_handle&) = delete;
   loader_handle& operator=(const loader_handle&) = delete;
-  ~loader_handle() {
-    // Its reads may need the GIL: a store may be a Python object.
-    const without_gil released;
-    made_.reset();
-  }
+  ~loader_handle() { destroy_without_gil(made_); }
 
   std::uint64_t samples() const { return made_->samples(); }
   std::uint64_t batches_of(std::uint64_t first, std::uint64_t rank, std::uint64_t ranks) const {

@@ -278,6 +278,10 @@ class chunk_ticket {
   }
   chunk_ticket(chunk_ticket&&) noexcept = default;
   ~chunk_ticket() {
+    if (is_engine_thread()) {  // the read might wait for this thread
+      leave_to_python(std::make_shared<chunk_ticket>(std::move(*this)));
+      return;
+    }
     const without_gil released;  // the rest of the read may need the GIL
     ticket_ = ticket();
   }

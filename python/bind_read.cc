@@ -123,6 +123,11 @@ bool read_without_gil(array from, const resolved_selection& which, const tensor_
 }
 
 ticket_handle::~ticket_handle() {
+  if (is_engine_thread()) {  // the read might wait for this thread
+    cancel();
+    leave_to_python(std::make_shared<ticket_handle>(std::move(*this)));
+    return;
+  }
   // The rest of the read may need the GIL: a store may be a Python object.
   const without_gil released;
   ticket_ = ticket();

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -20,6 +21,7 @@ namespace penstock::inline v0::python {
 namespace {
 
 thread_local bool gil_held = false;
+thread_local bool of_engine = false;
 thread_local unsigned calls = 0;  // of the engine by this thread, without the GIL
 std::atomic<bool> ending{false};
 std::atomic<int> outside{0};  // threads within without_gil
@@ -29,6 +31,9 @@ std::atomic<int> outside{0};  // threads within without_gil
 struct left_behind {
   std::mutex mutex;
   std::vector<PyObject*> objects;
+  std::vector<std::shared_ptr<void>> owned;  // whose destructors may wait
+
+  bool empty() const noexcept { return objects.empty() && owned.empty(); }
 };
 left_behind& left() {
   static left_behind* const one = [] {
@@ -136,11 +141,18 @@ void end_interpreter() noexcept {
   PyEval_RestoreThread(state);
 }
 
+with_gil::with_gil() noexcept : is_known_(PyGILState_GetThisThreadState() != nullptr), state_(PyGILState_Ensure()) {
+  if (!is_known_) of_engine = true;
+}
+
 with_gil::~with_gil() {
   if (!is_known_)
     if (PyObject* const locals = PyThreadState_GetDict()) PyDict_Clear(locals);
   PyGILState_Release(state_);
+  if (!is_known_) of_engine = false;
 }
+
+bool is_engine_thread() noexcept { return of_engine; }
 
 gil_is_held::gil_is_held() noexcept : before_(std::exchange(gil_held, true)) {}
 gil_is_held::~gil_is_held() { gil_held = before_; }
@@ -155,19 +167,29 @@ void drop_reference(void* object) noexcept {
   bool first = false;
   {
     const std::lock_guard lock(left().mutex);
-    first = left().objects.empty();
+    first = left().empty();
     left().objects.push_back(reference);
   }
   // The interpreter handles it soon, even without another read of ours. A full queue is harmless.
   if (first) Py_AddPendingCall(drop_pending, nullptr);
 }
 
-void drop_left_references() noexcept {
-  std::vector<PyObject*> taken;
+void leave_to_python(std::shared_ptr<void> owned) noexcept {
   {
     const std::lock_guard lock(left().mutex);
-    if (left().objects.empty()) return;
+    left().owned.push_back(std::move(owned));
+  }
+  Py_AddPendingCall(drop_pending, nullptr);  // the main thread runs it
+}
+
+void drop_left_references() noexcept {
+  std::vector<PyObject*> taken;
+  std::vector<std::shared_ptr<void>> owned;
+  {
+    const std::lock_guard lock(left().mutex);
+    if (left().empty()) return;
     taken.swap(left().objects);
+    if (!of_engine) owned.swap(left().owned);
   }
   for (PyObject* one : taken) Py_DECREF(one);
 }

@@ -56,11 +56,7 @@ class stream_handle {
   }
   stream_handle(const stream_handle&) = delete;
   stream_handle& operator=(const stream_handle&) = delete;
-  ~stream_handle() {
-    // Its reads may need the GIL: a store may be a Python object.
-    const without_gil released;
-    made_.reset();
-  }
+  ~stream_handle() { destroy_without_gil(made_); }
 
   /// (index, slices, values), or None at the end.
   nb::object next() {
@@ -96,10 +92,7 @@ class device_tiles_handle {
   }
   device_tiles_handle(const device_tiles_handle&) = delete;
   device_tiles_handle& operator=(const device_tiles_handle&) = delete;
-  ~device_tiles_handle() {
-    const without_gil released;  // as in streams
-    made_.reset();
-  }
+  ~device_tiles_handle() { destroy_without_gil(made_); }
 
   /// (index, slices, read, stream), or None at the end.
   nb::object next() {
@@ -143,13 +136,11 @@ class batches_handle {
   }
   batches_handle(const batches_handle&) = delete;
   batches_handle& operator=(const batches_handle&) = delete;
-  ~batches_handle() {
-    const without_gil released;  // as in streams
-    made_.reset();
-  }
+  ~batches_handle() { destroy_without_gil(made_); }
 
   /// An ndarray of shape (crops, *shape of a crop), or a read to a device; None at the end.
   nb::object next() {
+    if (!made_) return nb::none();
     if (on_device_) {
       std::optional<device_tensor> read = call_engine([&] { return made_->next_on_device(); });
       return read ? device_read_of(std::move(*read), device_type_) : nb::none();
@@ -160,10 +151,7 @@ class batches_handle {
     dtypes_.pop_front();
     return ndarray_of_values(std::move(*batch), dtype);
   }
-  void cancel() {
-    const without_gil released;
-    made_->cancel();
-  }
+  void cancel() { destroy_without_gil(made_); }
 
  private:
   /// Called by the engine without the GIL, in the thread of `next`.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -161,3 +163,63 @@ def test_progress_of_a_job_is_reported(slow):
     got = ps.open(store).read_async(np.s_[:500], progress=lambda done, total: calls.append((done, total))).wait()
     assert same(got, values[:500])
     assert calls[-1] == (2000, 2000)
+
+
+COLLECTS = """
+import gc, sys, threading, time
+import numpy as np, penstock as ps
+
+values = np.arange(4000).reshape(40, 100)
+objects = {}
+ps.create_array(objects, data=values, chunks=(5, 100))
+may_go_on = threading.Event()
+collects = False
+collected = []
+
+class Collects(ps.Store):
+    def get(self, key):
+        if key.startswith("c/"):
+            may_go_on.wait()
+            if collects:
+                collected.append(gc.collect())
+        return objects.get(key)
+
+what = sys.argv[1]
+gc.disable()
+with ps.Context(threads=1):
+    array = ps.open(Collects())
+if what != "job":
+    may_go_on.set()
+if what == "job":
+    found = [array.read_async()]
+elif what == "stream":
+    found = [ps.stream(array, tile=(1, 100), depth=8)]
+    next(found[0])
+elif what == "loader":
+    found = [iter(ps.loader(array, batch_size=2, window="64KB"))]
+    next(found[0])
+else:
+    crops = (np.s_[number % 30 : number % 30 + 2] for number in range(1000))
+    found = [iter(ps.batches(array, crops, batch_size=4, depth=8))]
+    next(found[0])
+reads = [array.read_async() for _ in range(4)]
+found.append(found)
+del found
+collects = True
+may_go_on.set()
+for each in reads:
+    assert (each.wait(timeout=10) == values).all()
+assert collected
+end = time.monotonic() + 20
+while (time.monotonic() < end) and sum(collected) == 0:
+    time.sleep(0.01)
+collects = False
+assert gc.collect() >= 0 and (array[...] == values).all()
+"""
+
+
+@pytest.mark.parametrize("what", ["job", "stream", "loader", "batches"])
+def test_the_garbage_collector_may_drop_a_read_on_a_thread_of_the_engine(what):
+    program = [sys.executable, "-c", COLLECTS, what]
+    ended = subprocess.run(program, timeout=60, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
