@@ -279,6 +279,7 @@ void destroy_without_gil(std::optional<T>& owned) {
       owned.reset();
     }
   };
+  if (!owned) return;
   if (is_engine_thread()) {
     leave_to_python(std::shared_ptr<later>(new later{std::exchange(owned, std::nullopt)}));
     return;

@@ -202,6 +202,7 @@ else:
     crops = (np.s_[number % 30 : number % 30 + 2] for number in range(1000))
     found = [iter(ps.batches(array, crops, batch_size=4, depth=8))]
     next(found[0])
+may_go_on.clear()
 reads = [array.read_async() for _ in range(4)]
 found.append(found)
 del found

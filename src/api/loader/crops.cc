@@ -1,6 +1,7 @@
 #include <penstock/crops.h>
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -43,10 +44,14 @@ result<ticket> read_crops_async(std::span<const array_crop> crops, const tensor_
   settings.io_concurrency = state.io_concurrency();
   settings.limits.trim_cells = settings.limits.whole_objects = true;
   settings.keep_alive = std::move(made.keep_alive);
-  settings.note = std::move(made.note);
+  settings.note = made.note;
   const unsigned most = settings.workers;
   job->begin(made.sources, std::move(settings));
-  state.executor().start(job, job->total_cells() < 2 || job->total_bytes() <= kMinParallelReadBytes ? 1 : most);
+  try {
+    state.executor().start(job, job->total_cells() < 2 || job->total_bytes() <= kMinParallelReadBytes ? 1 : most);
+  } catch (const std::system_error&) {
+    return error(errc::resource_exhausted, "the system has no thread for a read").note(std::move(made.note));
+  }
   return ticket(std::move(job));
 }
 
