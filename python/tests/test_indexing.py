@@ -375,6 +375,17 @@ def test_an_array_without_dimensions():
         array.vindex[()]
 
 
+@pytest.mark.parametrize("chosen", [True, False])
+def test_a_mask_of_an_array_without_dimensions(chosen):
+    array, values, mask = ps.create_array({}, data=np.float64(3)), np.array(3.0), np.array(chosen)
+    for got in (array[mask], array.read(mask), array.read_async(mask).wait(), array.vindex[mask]):
+        np.testing.assert_array_equal(got, values[mask])
+    array[mask] = values[mask] = 5
+    assert array[()] == values
+    with pytest.raises(ps.OutOfRangeError):
+        ps.create_array({}, data=np.arange(3))[mask]
+
+
 def test_a_million_points():
     random = np.random.default_rng(3)
     values = random.integers(0, 1000, (1000, 1000), dtype="i4")

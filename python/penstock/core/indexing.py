@@ -537,7 +537,8 @@ class Reads(_Base):
         if isinstance(key, Key):
             return key.select(self), None
         fields, rest = split_fields(key)
-        return (fancy(self, rest) if any(is_list(item) for item in as_tuple(rest)) else rest), fields
+        has_lists = any(is_list(item) or is_mask(item) for item in as_tuple(rest))  # a mask of a scalar is no list
+        return (fancy(self, rest) if has_lists else rest), fields
 
     def _read_fancy(self, key: Any, threads: int, progress: Any) -> Any:
         # Called by `_read` for keys that are not a basic index.
