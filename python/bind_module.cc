@@ -43,5 +43,6 @@ NB_MODULE(_core, m) {
   bind_cli(m);
   bind_codec_testing(m);
   bind_resident_wave(m);
+  m.def("_is_engine_thread", is_engine_thread, "Whether this is a thread of the engine, which calls Python code.");
   m.def("_end", end_interpreter, "Stop the reads of threads that the end of the program would catch within C++.");
 }

@@ -1343,6 +1343,9 @@ def cli_main(
     or "".
     """
 
+def _is_engine_thread() -> bool:
+    """Whether this is a thread of the engine, which calls Python code."""
+
 def _end() -> None:
     """Stop reads of threads that would still be in C++ at the end of the program."""
 

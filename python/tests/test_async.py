@@ -188,10 +188,12 @@ what = sys.argv[1]
 gc.disable()
 with ps.Context(threads=1):
     array = ps.open(Collects())
-if what != "job":
+if not what.startswith("job"):
     may_go_on.set()
 if what == "job":
     found = [array.read_async()]
+elif what == "job with progress":
+    found = [array.read_async(progress=lambda done, total: collected.append(gc.collect() if collects else 0))]
 elif what == "stream":
     found = [ps.stream(array, tile=(1, 100), depth=8)]
     next(found[0])
@@ -219,7 +221,7 @@ assert gc.collect() >= 0 and (array[...] == values).all()
 """
 
 
-@pytest.mark.parametrize("what", ["job", "stream", "loader", "batches"])
+@pytest.mark.parametrize("what", ["job", "job with progress", "stream", "loader", "batches"])
 def test_the_garbage_collector_may_drop_a_read_on_a_thread_of_the_engine(what):
     program = [sys.executable, "-c", COLLECTS, what]
     ended = subprocess.run(program, timeout=60, capture_output=True, text=True, check=False)

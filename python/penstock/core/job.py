@@ -208,7 +208,8 @@ class _ThreadTicket:
         self._then: list[Callable[[], None]] = []
         self._result: Any = None
         self._error: BaseException | None = None
-        threading.Thread(target=self._run, args=(read,), name="penstock-job", daemon=True).start()
+        self._thread = threading.Thread(target=self._run, args=(read,), name="penstock-job", daemon=True)
+        self._thread.start()
 
     def _run(self, read: Callable[[Progress], Any]) -> None:
         try:
@@ -226,6 +227,9 @@ class _ThreadTicket:
         if self._stop:
             return False
         return self._user_progress is None or self._user_progress(done, total) is not False
+
+    def is_current_thread(self) -> bool:
+        return threading.current_thread() is self._thread
 
     @property
     def done(self) -> bool:
@@ -286,7 +290,9 @@ def run_in_thread(read: Callable[[Progress], Any], progress: Progress | None) ->
 
 def _stop_thread(ticket: _ThreadTicket) -> None:
     ticket.cancel()
-    ticket.wait_for(-1.0)
+    # The garbage collector may have called this on a thread that the read needs.
+    if not (ticket.is_current_thread() or _core._is_engine_thread()):
+        ticket.wait_for(-1.0)
 
 
 def close_at_exit(appender: _Closes) -> None:
