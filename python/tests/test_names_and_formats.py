@@ -266,6 +266,62 @@ def test_data_arrays_keep_their_place_in_tiffs(tmp_path):
     assert (again.crs, again.transform, again.nodata) == (first.crs, first.transform, first.nodata)
 
 
+def test_selections_of_data_arrays_have_their_own_place(tmp_path):
+    """xarray's selections change the coordinates, not the grid mapping's GeoTransform."""
+    rioxarray = pytest.importorskip("rioxarray")
+    values = np.arange(2 * 60 * 80, dtype="f4").reshape(2, 60, 80)
+    ps.save(tmp_path / "s.tif", values, crs=32633, transform=(10, 0, 500000, 0, -10, 4000000))
+    with rioxarray.open_rasterio(tmp_path / "s.tif") as whole:
+        cases = [
+            (whole, (10, 0, 500000, 0, -10, 4000000)),
+            (whole[:, 5:, 10:], (10, 0, 500100, 0, -10, 3999950)),
+            (whole[:, ::-1], (10, 0, 500000, 0, 10, 3999400)),
+            (whole[:, ::2, 1::2], (20, 0, 500005, 0, -20, 4000005)),
+            (whole[0, 5:6, 3:4], (10, 0, 500030, 0, -10, 3999950)),
+            (whole.drop_vars(["x", "y"]), (10, 0, 500000, 0, -10, 4000000)),
+        ]
+        for chosen, transform in cases:
+            ps.save(tmp_path / "t.tif", chosen)
+            made = ps.open(tmp_path / "t.tif")
+            assert (tuple(made.transform)[:6], made.epsg) == (transform, 32633)
+            assert same(np.squeeze(made[...]), np.squeeze(chosen.values))
+        with pytest.warns(UserWarning, match=r"coordinates .* x, y "):
+            ps.save(tmp_path / "t.tif", whole[:, :, [0, 3, 4]])
+        assert ps.open(tmp_path / "t.tif").transform is None
+        ps.save(tmp_path / "t.tif", whole.drop_vars(["x", "y", "spatial_ref"]))
+        assert ps.open(tmp_path / "t.tif").transform is None
+
+
+def test_missing_values_and_meanings_of_data_arrays_are_written(tmp_path):
+    rioxarray = pytest.importorskip("rioxarray")
+    values = np.array([[[-9, 2], [3, 4]]], "i2")
+    how = {"scales": [0.5], "offsets": [3.0], "units": ["K"], "descriptions": ["heat"]}
+    ps.save(tmp_path / "s.tif", values, nodata=-9, **how)
+    with rioxarray.open_rasterio(tmp_path / "s.tif", masked=True) as masked:  # NaN, and the encoding has -9
+        ps.save(tmp_path / "t.tif", masked)
+        made = ps.open(tmp_path / "t.tif")
+        assert (made.dtype, made.nodata) == (np.float32, -9)
+        assert same(made[...], values.astype("f4"))
+        masked.encoding["_FillValue"] = 1e300  # not a value of float32
+        ps.save(tmp_path / "t.tif", masked)
+        made = ps.open(tmp_path / "t.tif")
+        assert np.isnan(made.nodata)
+        assert np.array_equal(np.isnan(made[...]), values == -9)
+    with rioxarray.open_rasterio(tmp_path / "s.tif") as stored:
+        ps.save(tmp_path / "t.tif", stored)
+    made = ps.open(tmp_path / "t.tif")
+    assert (made.scales, made.offsets, made.units, made.descriptions) == ((0.5,), (3.0,), ("K",), ("heat",))
+    assert same(made[...], values)
+
+
+@pytest.mark.parametrize("dims", [("y", "x", "band"), ("band", "x", "y"), ("lon", "lat"), ("x", "time", "y")])
+def test_transposed_data_arrays_are_not_written_to_tiffs(tmp_path, dims):
+    xarray = pytest.importorskip("xarray")
+    with pytest.raises(ps.InvalidArgumentError, match="transpose"):
+        ps.save(tmp_path / "t.tif", xarray.DataArray(np.zeros((3, 4, 5)[: len(dims)]), dims=dims))
+    assert not (tmp_path / "t.tif").exists()
+
+
 def test_the_program_refuses_the_same_names(tmp_path):
     zarr_array(tmp_path)
     command = [sys.executable, "-m", "penstock", "copy", "s.zarr"]

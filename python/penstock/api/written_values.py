@@ -16,6 +16,10 @@ from penstock.core.group import Group
 from penstock.geo import placed
 from penstock.geo.tiff import TiffArray
 
+# The dimensions of images, as CF, rioxarray and GDAL name them.
+_COLUMNS = frozenset({"x", "longitude", "lon"})
+_ROWS = frozenset({"y", "latitude", "lat"})
+
 
 def check_is_array(data: Any) -> None:
     """Refuse groups and xarray datasets, which hold several arrays."""
@@ -146,13 +150,18 @@ def _for_tiff(data: Any, options: dict[str, Any]) -> Any:
             options[name] = value
 
     if _is_xarray(data, "DataArray"):
+        _check_order(data)
         reference = data.coords[_mapping_of(data)].attrs if _mapping_of(data) in data.coords else {}
         add("crs", reference.get("crs_wkt") or reference.get("spatial_ref"))
         add("transform", _transform_of(data, reference))
-        add("nodata", data.attrs.get("_FillValue", data.encoding.get("_FillValue")))
-        used = {_mapping_of(data), "band", "x", "y", "longitude", "latitude", "lon", "lat"}
+        for name, value in placed.meaning_of_bands(data.attrs, 1 if data.ndim == 2 else data.shape[0]).items():
+            add(name, value)
+        values = data.values
+        if options.get("nodata") is None:
+            values, options["nodata"] = _without_nan(values, data)
+        used = {_mapping_of(data), "band", *_COLUMNS, *_ROWS}
         _warn_of_coordinates(data, used if options.get("transform") is not None else {_mapping_of(data), "band"})
-        return data.values
+        return values
     if isinstance(data, np.ma.MaskedArray):
         if not np.ma.is_masked(data):
             return data.data
@@ -166,26 +175,69 @@ def _mapping_of(data: Any) -> str:
     return str(data.attrs.get("grid_mapping", data.encoding.get("grid_mapping", "spatial_ref")))
 
 
+def _check_order(data: Any) -> None:
+    """Refuse rows and columns that are not the last two dimensions, in this order."""
+    names = [str(name) for name in data.dims]
+    if any(name in _COLUMNS for name in names[:-1]) or any(name in _ROWS for name in (*names[:-2], *names[-1:])):
+        raise InvalidArgumentError(
+            f"the dimensions are ({', '.join(names)}), a TIFF has (band, y, x): use the DataArray's transpose"
+        )
+
+
+def _without_nan(values: Any, data: Any) -> tuple[Any, Any]:
+    """The values, and the nodata value. NaN in values that xarray decoded are those that have it in the file."""
+    stated = data.attrs.get("_FillValue")
+    encoded = data.encoding.get("_FillValue") if stated is None else None
+    if encoded is None or values.dtype.kind != "f" or np.isnan(encoded):
+        return values, stated if encoded is None else encoded
+    with np.errstate(over="ignore"):
+        held = values.dtype.type(encoded)
+    if np.isinf(held) and not np.isinf(encoded):
+        return values, float("nan")
+    return np.where(np.isnan(values), held, values), encoded
+
+
 def _transform_of(data: Any, reference: Any) -> tuple[float, ...] | None:
-    """From the grid mapping's `GeoTransform` in GDAL's order, or from evenly spaced coordinates."""
+    """From evenly spaced coordinates; the grid mapping's `GeoTransform`, in GDAL's order, if they agree with it or do
+    not exist: xarray's selections change the coordinates only.
+    """
     text = reference.get("GeoTransform")
+    stated = None
     if text is not None:
         c, a, b, f, d, e = (float(part) for part in str(text).split())
-        return a, b, c, d, e, f
-    rows, columns = (data.coords.get(name) for name in data.dims[-2:])
+        stated = a, b, c, d, e, f
+    coordinates = dict(data.coords)  # whose own `get` makes some for dimensions without any
+    rows, columns = (coordinates.get(name) for name in data.dims[-2:])
     if rows is None or columns is None:
+        return stated
+    is_upright = stated is not None and stated[1] == stated[3] == 0
+    y = _line_of(rows, stated[4] if stated is not None and is_upright else None)
+    x = _line_of(columns, stated[0] if stated is not None and is_upright else None)
+    if y is None or x is None:
         return None
-    y, x = np.asarray(rows.values), np.asarray(columns.values)
-    if y.dtype.kind not in "iuf" or x.dtype.kind not in "iuf" or y.size < 2 or x.size < 2:
+    made = x[1], 0.0, x[0] - x[1] / 2, 0.0, y[1], y[0] - y[1] / 2
+    if stated is not None and is_upright:
+        is_same = np.allclose((stated[0], stated[4]), (made[0], made[4]), rtol=1e-4, atol=0)
+        shift = abs(stated[2] - made[2]) / abs(made[0]), abs(stated[5] - made[5]) / abs(made[4])
+        if is_same and max(shift) <= 1 / 8:
+            return stated
+    return made
+
+
+def _line_of(line: Any, stated_step: float | None) -> tuple[float, float] | None:
+    """The first coordinate and the step; None if steps differ. A single coordinate has the stated step."""
+    values = np.asarray(line.values)
+    if values.ndim != 1 or values.dtype.kind not in "iuf" or not values.size:
         return None
-    steps = (x[-1] - x[0]) / (x.size - 1), (y[-1] - y[0]) / (y.size - 1)
-    even = all(
-        step != 0 and np.allclose(np.diff(line.astype("f8")), step, rtol=1e-5, atol=0)
-        for step, line in zip(steps, (x, y), strict=True)
-    )
-    if not even:
+    exact = values.astype("f8")
+    if values.size == 1:
+        return None if not stated_step else (float(exact[0]), stated_step)
+    step = (exact[-1] - exact[0]) / (values.size - 1)
+    # Coordinates of 32 bits are rounded, each by half of its last bit.
+    rounding = np.finfo(values.dtype).eps * np.abs(exact).max() if values.dtype.kind == "f" else 0
+    if not step or not np.allclose(np.diff(exact), step, rtol=1e-5, atol=rounding):
         return None
-    return float(steps[0]), 0.0, float(x[0] - steps[0] / 2), 0.0, float(steps[1]), float(y[0] - steps[1] / 2)
+    return float(exact[0]), float(step)
 
 
 def _warn_of_coordinates(data: Any, used: set[str]) -> None:

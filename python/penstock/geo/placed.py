@@ -61,11 +61,7 @@ def options_of(array: Array, group: Group | None) -> tuple[dict[str, Any], dict[
         else:
             made["crs"] = _crs_of(reference)
     made["nodata"] = nodata_of(array, attributes)
-    bands = 1 if array.ndim == 2 else array.shape[0]
-    for name, many, one in (("scales", "scales", "scale_factor"), ("offsets", "offsets", "add_offset")):
-        made[name] = _of_bands(attributes.get(many, attributes.get(one)), bands, float)
-    for name in ("units", "long_name"):
-        made[{"long_name": "descriptions"}.get(name, name)] = _of_bands(attributes.get(name), bands, str)
+    made |= meaning_of_bands(attributes, 1 if array.ndim == 2 else array.shape[0])
     if attributes.get("AREA_OR_POINT") in ("Area", "Point"):
         made["area_or_point"] = attributes["AREA_OR_POINT"]
     texts = {
@@ -76,6 +72,16 @@ def options_of(array: Array, group: Group | None) -> tuple[dict[str, Any], dict[
         and (name in _TEXTS or not name.startswith(("TIFFTAG_", "_Nc")))
     }
     return {name: value for name, value in made.items() if value is not None}, texts
+
+
+def meaning_of_bands(attributes: Mapping[str, Any], bands: int) -> dict[str, list[Any] | None]:
+    """Scales, offsets, units and descriptions of each band, from attributes with the names of CF or of rioxarray."""
+    made: dict[str, list[Any] | None] = {}
+    for name, many, one in (("scales", "scales", "scale_factor"), ("offsets", "offsets", "add_offset")):
+        made[name] = _of_bands(attributes.get(many, attributes.get(one)), bands, float)
+    for name, attribute in (("units", "units"), ("descriptions", "long_name")):
+        made[name] = _of_bands(attributes.get(attribute), bands, str)
+    return made
 
 
 def options_of_image(image: TiffArray) -> tuple[dict[str, Any], dict[str, str]]:
