@@ -47,6 +47,22 @@ def test_samples_of_any_width_are_read_alike_everywhere(tmp_path, bits):
                 np.testing.assert_array_equal(theirs.reshape(values.shape), values)
 
 
+def test_masked_arrays_become_nodata_in_rows_too(tmp_path):
+    path, values = tmp_path / "x.tif", np.ma.masked_less(np.arange(32 * 32).reshape(1, 32, 32), 40)
+    how = {"shape": values.shape, "dtype": "i2", "tiles": 16, "overwrite": True}
+    with ps.create_array(path, nodata=-1, **how) as made:
+        made[:, :16] = values[:, :16]
+        made[:, 16:] = values[:, 16:]
+    np.testing.assert_array_equal(ps.load(path), values.filled(-1))
+    with ps.create_array(path, **how) as made:
+        with pytest.raises(ps.InvalidArgumentError, match="masked elements"):
+            made[:, :16] = values[:, :16]
+        made[:, 16:] = values[:, 16:]
+    with ps.create_array(path, mask=True, **how) as made:
+        made.write(..., values, ~values.mask[0])
+    np.testing.assert_array_equal(ps.open(path, mask=True)[0] == 0, values.mask[0])
+
+
 def test_values_of_too_many_bits_are_refused_with_their_place(tmp_path):
     values = np.zeros((1, 40, 40), "u1")
     values[0, 35, 3] = 9

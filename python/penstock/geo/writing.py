@@ -81,6 +81,7 @@ class TiffWriter:
         return (*bands, *self._tiles)
 
     _planar = False
+    _nodata: float | None = None
 
     @property
     def overviews(self) -> tuple[int, ...]:
@@ -111,7 +112,8 @@ class TiffWriter:
             Rows with all columns, step 1. They start at the first row of a tile and end at the last row of a tile or of
             the image. All bands at once, unless each has tiles of its own (`interleave="band"`) and no mask exists.
         value
-            Anything that NumPy would assign: it is cast to the image's dtype and broadcast.
+            Anything that NumPy would assign: it is cast to the image's dtype and broadcast. Masked elements of a
+            `numpy.ma` array become nodata.
         mask
             For files that are created with one: shape (rows, columns), 0 or False is not valid. None: all pixels are
             valid.
@@ -119,7 +121,8 @@ class TiffWriter:
         Raises
         ------
         InvalidArgumentError
-            The selection, the value or the mask does not fit, or the writer is closed.
+            The selection, the value or the mask does not fit, or the writer is closed. `value` has masked elements,
+            and there is neither nodata nor `mask`.
         OutOfRangeError
             An index exceeds the image.
 
@@ -135,6 +138,8 @@ class TiffWriter:
         shape = (bands.stop - bands.start, rows.stop - rows.start, self.shape[-1])
         if not isinstance(value, np.ndarray) and hasattr(value, "__array__"):
             value = np.asarray(value)
+        if isinstance(value, np.ma.MaskedArray):
+            value = self._filled(value, mask is not None)
         # As in NumPy: the shape of the selection has no axes that an integer dropped.
         items = as_value(value, self.dtype, shape)
         valid = None if mask is None else mask_bytes(mask, shape[1:])
@@ -190,6 +195,15 @@ class TiffWriter:
         core = getattr(self, "_core", None)
         if core is not None and not core.closed:
             warnings.warn(f"{self!r} was never closed: nothing is written", ResourceWarning, stacklevel=2, source=self)
+
+    def _filled(self, value: Any, has_mask: bool) -> Any:
+        if not np.ma.is_masked(value) or (has_mask and self._nodata is None):
+            return np.ma.getdata(value)
+        if self._nodata is None:
+            raise InvalidArgumentError(
+                "value has masked elements: create the file with nodata, or write value.filled(number)"
+            )
+        return value.astype(self.dtype).filled(self._nodata)
 
     def _resolve(self, selection: Any) -> tuple[slice, slice]:
         """Bands and rows of a selection, each with start, stop and step 1."""
@@ -316,7 +330,7 @@ def create_tiff(
         (of_tiff["tile_height"], of_tiff["tile_width"]),
         f"{store.uri.rstrip('/')}/{os.fsdecode(inside)}",
     )
-    writer._planar = bool(of_tiff["planar"])
+    writer._planar, writer._nodata = bool(of_tiff["planar"]), of_tiff["nodata"]
     if data is None:
         return writer
     with writer:
