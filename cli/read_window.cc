@@ -17,6 +17,8 @@
 #include "base/counted.h"
 #include "driver/shard_endings.h"
 #include "format/tiff/number_text.h"
+#include "format/tiff/tiff_names.h"
+#include "format/tiff/tiff_values.h"
 #include "npy.h"
 #include "output_file.h"
 #include "read_arguments.h"
@@ -113,6 +115,65 @@ result<std::vector<geo_key>> keys_of(const georeference& of) {
       .note("the Python package writes it; out.npy has no coordinate system");
 }
 
+/// The colours of an image's bands, all of which are written.
+result<> add_colors(const array& image, const georeference& of, tiff_create_options& to) {
+  constexpr std::uint16_t kRgb = 2, kPalette = 3, kOpacity = 2;
+  if (to.type == dtype(dtype_kind::unsigned_integer, 8) && to.bands == 3) to.photometric = kRgb;
+  const tiff_details* const details = tiff_details_of(image);
+  if (details == nullptr) return {};
+  constexpr std::uint16_t kPhotometric = 262;
+  const tiff_values tags = tiff_values::of_image(*details);
+  PENSTOCK_ASSIGN(const std::int64_t photometric, tags.integer(kPhotometric, 1));
+  PENSTOCK_ASSIGN(const std::vector<std::uint16_t> palette, tiff_colormap(tags));
+  PENSTOCK_ASSIGN(const std::optional<std::uint64_t> alpha, of.alpha_band());
+  const std::string word = tiff_photometric_word(photometric);
+  if ((word == "rgb" || word == "ycbcr") && to.bands >= 3) to.photometric = kRgb;
+  if (word == "miniswhite") to.photometric = 0;
+  if (alpha && *alpha + 1 == to.bands && to.bands > 1) {
+    if (to.photometric == kRgb && to.bands == 3) to.photometric = 1;
+    to.extra_samples.assign(to.bands - (to.photometric == kRgb ? 3 : 1), 0);
+    to.extra_samples.back() = kOpacity;
+  }
+  const bool has_indexes = to.type.kind() == dtype_kind::unsigned_integer && to.type.bits() <= 16 && to.bands == 1;
+  if (word != "palette" || palette.empty() || !has_indexes) return {};
+  to.photometric = kPalette;
+  const std::size_t colors = palette.size() / 3;
+  to.colormap.resize(std::min(colors, std::size_t{1} << to.type.bits()));
+  for (std::size_t i = 0; i < to.colormap.size(); ++i)
+    to.colormap[i] = {palette[i], palette[colors + i], palette[2 * colors + i]};
+  return {};
+}
+
+/// The meaning of the values of each band; empty if the image has none.
+std::vector<new_band_meaning> meanings_of(const std::vector<band_meaning>& bands) {
+  std::vector<new_band_meaning> out;
+  bool has_any = false;
+  for (const band_meaning& each : bands) {
+    new_band_meaning& made = out.emplace_back();
+    if (!each.description.empty()) made.description = each.description;
+    if (!each.unit.empty()) made.unit = each.unit;
+    if (each.scale != 1) made.scale = each.scale;
+    if (each.offset != 0) made.offset = each.offset;
+    has_any = has_any || made.description || made.unit || made.scale || made.offset;
+  }
+  if (!has_any) out.clear();
+  return out;
+}
+
+/// The same window of the image's mask: not 0 if one of the source pixels is valid. nullopt: the image has no mask that
+/// all of its bands share.
+result<std::optional<window_reader>> mask_of(const array& image, window_options options) {
+  if (tiff_details_of(image) == nullptr || !tiff_companions_of(image).has_mask) return std::optional<window_reader>();
+  tiff_options which = tiff_options_of(image);
+  which.mask = true;
+  PENSTOCK_ASSIGN(const array mask, open_tiff(image, which));
+  if (mask.shape().size() != 3 || mask.shape()[0] != 1) return std::optional<window_reader>();
+  options.nodata = std::int64_t{0};
+  options.fill_value = {std::byte{0}};
+  PENSTOCK_ASSIGN(window_reader made, window_reader::make(mask, std::move(options)));
+  return std::optional(std::move(made));
+}
+
 result<tiff_create_options> tiff_options_for(const window_reader& window, const array& image,
                                              const window_options& given) {
   tiff_create_options out;
@@ -125,10 +186,13 @@ result<tiff_create_options> tiff_options_for(const window_reader& window, const 
   out.height = shape[rank - 2];
   out.width = shape[rank - 1];
   out.type = image.type();
-  if (out.type == dtype(dtype_kind::unsigned_integer, 8) && out.bands == 3) out.photometric = 2;
   const georeference of = georeference_of(image);
+  PENSTOCK_TRY(add_colors(image, of, out));
   PENSTOCK_ASSIGN(const auto transform, of.transform());
-  if (const std::vector<band_meaning> bands = of.bands(); !bands.empty()) out.nodata = bands.front().held_nodata;
+  if (const std::vector<band_meaning> bands = of.bands(); !bands.empty()) {
+    out.nodata = bands.front().held_nodata;
+    if (bands.size() == out.bands) out.meaning.bands = meanings_of(bands);
+  }
   if (!transform) return out;
   const image_size size = {image.shape()[rank - 2], image.shape()[rank - 1]};
   out.meaning.transform = transform_of(*transform, size, {out.height, out.width}, given.bounds);
@@ -137,14 +201,21 @@ result<tiff_create_options> tiff_options_for(const window_reader& window, const 
   return out;
 }
 
-result<> write_tiff(const read_arguments& given, const window_reader& window, tiff_create_options options) {
+result<> write_tiff(const read_arguments& given, const window_reader& window, const std::optional<window_reader>& mask,
+                    tiff_create_options options) {
   PENSTOCK_ASSIGN(const std::uint64_t count, element_count(window.shape()));
   const std::uint64_t item = options.type.item_bytes();
   const std::unique_ptr<std::byte[]> values(new (std::nothrow) std::byte[count * item]);
   if (values == nullptr)
     return error(errc::resource_exhausted, fmt::format("no memory for a window of {}", counted(count * item, "byte")));
   PENSTOCK_TRY(window.read(tensor_view::contiguous(values.get(), options.type, window.shape())));
-  const std::uint64_t height = options.height, row_bytes = options.bands * options.width * item;
+  std::vector<std::byte> valid;
+  if (mask) {
+    valid.resize(options.height * options.width);
+    PENSTOCK_TRY(mask->read(tensor_view::contiguous(valid.data(), mask->type(), mask->shape())));
+  }
+  options.mask = mask.has_value();
+  const std::uint64_t height = options.height, width = options.width, row_bytes = options.bands * options.width * item;
   const std::uint64_t tile = options.tile_height;
   const std::uint64_t rows =
       std::max<std::uint64_t>(1, kRowBytes / std::max<std::uint64_t>(1, row_bytes * tile)) * tile;
@@ -161,7 +232,13 @@ result<> write_tiff(const read_arguments& given, const window_reader& window, ti
   for (std::uint64_t row = 0; row < height; row += rows) {
     view.data = begin + static_cast<std::int64_t>(row) * view.strides[1];
     view.extents[1] = std::min(rows, height - row);
-    PENSTOCK_TRY(writer->write(extents{0, row, 0}, view));
+    if (!mask) {
+      PENSTOCK_TRY(writer->write(extents{0, row, 0}, view));
+      continue;
+    }
+    const tensor_view of_rows =
+        tensor_view::contiguous(valid.data() + row * width, mask->type(), extents{view.extents[1], width});
+    PENSTOCK_TRY(dynamic_cast<tiff_writer&>(*writer).write(0, row, view, &of_rows));
   }
   return writer->close();
 }
@@ -246,7 +323,9 @@ int read_window(const session& speak, const read_arguments& given) {
   if (is_tiff(given)) {
     auto made = tiff_options_for(*window, *image, *options);
     if (!made.ok()) return speak.fail(made.error());
-    if (auto done = write_tiff(given, *window, *std::move(made)); !done.ok()) return speak.fail(done.error());
+    const auto mask = mask_of(*image, *options);
+    if (!mask.ok()) return speak.fail(mask.error());
+    if (auto done = write_tiff(given, *window, *mask, *std::move(made)); !done.ok()) return speak.fail(done.error());
   } else if (auto done = write_values(given, *window, image->type()); !done.ok()) {
     return speak.fail(done.error());
   }

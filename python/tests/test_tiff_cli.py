@@ -308,3 +308,33 @@ def test_a_tiff_of_a_window_replaces_only_with_force(tmp_path):
     run(*common, "--force")
     assert ps.open(tmp_path / "out.tif").shape == (3, 30, 40)
     assert ps.open(tmp_path / "out.tif").crs == ps.open(tmp_path / "x.tif").crs
+
+
+@pytest.mark.parametrize("resampling", ["nearest", "average"])
+def test_a_tiff_of_a_window_has_the_mask_and_the_meaning_of_bands(tmp_path, resampling):
+    values = picture("u1", (4, 64, 48))
+    mask = np.zeros((64, 48), bool)
+    mask[8:40, :20] = True
+    mask[60, 40] = True
+    how = {"scales": [0.5, 1, 1, 2], "offsets": [0, 3, 0, 0], "units": ["m", None, None, "K"], "mask": mask}
+    place = {"crs": 32633, "transform": (10, 0, 500000, 0, -10, 4600000)}
+    ps.save(tmp_path / "x.tif", values, alpha=True, descriptions=["red", None, None, "cover"], tiles=16, **how, **place)
+    size = ("--shape", "16", "12", "--resampling", resampling)
+    run("read", tmp_path / "x.tif", *size, "-o", tmp_path / "out.tif")
+    whole, part = ps.open(tmp_path / "x.tif"), ps.open(tmp_path / "out.tif")
+    np.testing.assert_array_equal(part[...], ps.read_window(whole, None, (16, 12), resampling))
+    for name in ("scales", "offsets", "units", "descriptions", "photometric", "crs"):
+        assert getattr(part, name) == getattr(whole, name)
+    assert part.tags["ExtraSamples"] == whole.tags["ExtraSamples"]
+    if resampling == "nearest":
+        wanted = ps.read_window(ps.open(tmp_path / "x.tif", mask=True), None, (16, 12)) != 0
+    else:
+        wanted = mask.reshape(16, 4, 12, 4).any(axis=(1, 3))[None]
+    np.testing.assert_array_equal(ps.open(tmp_path / "out.tif", mask=True)[...] != 0, wanted)
+
+
+def test_a_tiff_of_a_window_has_the_palette(tmp_path):
+    colors = np.random.default_rng(3).integers(0, 65536, (256, 3), "u2")
+    ps.save(tmp_path / "x.tif", picture("u1", (1, 40, 40)), colormap=colors)
+    run("read", tmp_path / "x.tif", "--shape", "20", "20", "-o", tmp_path / "out.tif")
+    np.testing.assert_array_equal(ps.open(tmp_path / "out.tif").colormap, colors)
