@@ -99,4 +99,18 @@ result<> output_file::commit() {
   return {};
 }
 
+bool is_stream(const std::string& path) {
+  struct stat there;
+  return stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode);
+}
+
+result<> write_to_stream(const std::string& path, const std::function<result<>(int)>& write) {
+  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  if (descriptor < 0) return error(errc::io_error, fmt::format("cannot open '{}': {}", path, std::strerror(errno)));
+  auto done = write(descriptor);
+  if (close(descriptor) != 0 && done.ok())
+    return error(errc::io_error, fmt::format("cannot write '{}': {}", path, std::strerror(errno)));
+  return done;
+}
+
 }  // namespace penstock::inline v0::cli

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 
@@ -37,5 +38,11 @@ class output_file {
   std::size_t size_ = 0;
   bool overwrite_ = false;
 };
+
+/// A pipe or a device is written to directly; only a regular file is replaced by a finished one.
+bool is_stream(const std::string& path);
+
+/// Opens a pipe or a device, and calls `write` with its descriptor.
+result<> write_to_stream(const std::string& path, const std::function<result<>(int)>& write);
 
 }  // namespace penstock::inline v0::cli

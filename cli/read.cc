@@ -1,6 +1,4 @@
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -188,24 +186,11 @@ result<> read_to_stream(int descriptor, bool as_csv, request_to_read& work) {
   return {};
 }
 
-/// A pipe or a device is written to directly; only a regular file is replaced by a finished one.
-bool is_stream(const std::string& path) {
-  struct stat there;
-  return stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode);
-}
-
 result<> write_out(const read_arguments& given, request_to_read& work) {
   if (given.output == "-") return read_to_stream(STDOUT_FILENO, output_format(given) == "csv", work);
   if (!is_stream(given.output)) return read_to_file(given, work);
-  const int descriptor = ::open(given.output.c_str(), O_WRONLY | O_CLOEXEC);
-  if (descriptor < 0) {
-    return error(errc::io_error, fmt::format("cannot open '{}': {}", given.output, std::strerror(errno)));
-  }
-  auto done = read_to_stream(descriptor, output_format(given) == "csv", work);
-  if (close(descriptor) != 0 && done.ok()) {
-    return error(errc::io_error, fmt::format("cannot write '{}': {}", given.output, std::strerror(errno)));
-  }
-  return done;
+  return write_to_stream(
+      given.output, [&](int descriptor) { return read_to_stream(descriptor, output_format(given) == "csv", work); });
 }
 
 int read(const session& speak, const read_arguments& given) {

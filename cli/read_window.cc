@@ -250,11 +250,12 @@ result<> write_values(const read_arguments& given, const window_reader& window, 
   }
   PENSTOCK_ASSIGN(const std::uint64_t count, element_count(window.shape()));
   const std::uint64_t bytes = header.size() + count * type.item_bytes();
-  if (given.output == "-") {
+  if (given.output == "-" || is_stream(given.output)) {
     std::vector<std::byte> all(bytes);
     std::memcpy(all.data(), header.data(), header.size());
     PENSTOCK_TRY(window.read(tensor_view::contiguous(all.data() + header.size(), type, window.shape())));
-    return write_all(1, all);
+    if (given.output == "-") return write_all(1, all);
+    return write_to_stream(given.output, [&](int descriptor) { return write_all(descriptor, all); });
   }
   PENSTOCK_ASSIGN(output_file file, output_file::create(given.output, bytes, given.force));
   std::memcpy(file.bytes().data(), header.data(), header.size());

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -290,6 +291,17 @@ def test_a_window_is_printed_and_written_as_bare_values(tmp_path):
     np.testing.assert_array_equal(np.load(tmp_path / "out.data"), wanted)
     whole = ("read", tmp_path / "x.tif", "--bounds", *BOUNDS)
     assert "too many to print" in document(*whole, status=2)["error"]["message"]
+
+
+def test_a_window_is_written_to_a_pipe_that_stays(tmp_path):
+    scene(tmp_path / "x.tif", blocksize=256)
+    wanted = ps.read_window(ps.open(tmp_path / "x.tif"), None, (30, 40))
+    os.mkfifo(tmp_path / "pipe")
+    with subprocess.Popen(["cat", tmp_path / "pipe"], stdout=subprocess.PIPE) as reader:
+        size = ("--shape", "30", "40", "--format", "bin")
+        run("read", tmp_path / "x.tif", *size, "-o", tmp_path / "pipe", "--force")
+        assert reader.communicate()[0] == wanted.tobytes()
+    assert (tmp_path / "pipe").is_fifo()
 
 
 @pytest.mark.parametrize("words", [("0", "4"), ("3", "-4"), ("3.5", "4"), ("x", "4")])
