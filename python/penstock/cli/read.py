@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import json
 import os
@@ -22,6 +23,7 @@ from penstock.cli.parser import Parser
 from penstock.core.array import Array
 from penstock.core.errors import ConflictError, Error, InvalidArgumentError
 from penstock.geo.masks import alpha_band
+from penstock.geo.placed import meaning_of_image
 from penstock.geo.tiff import TiffArray
 from penstock.geo.window import RESAMPLINGS, read_window
 from penstock.shards.names import sync_file
@@ -98,7 +100,7 @@ def main(arguments: list[str]) -> int:
         if not isinstance(a, Array):
             raise InvalidArgumentError(f"'{given.target}' is a group, not an array")
         values = read_window(a, given.bounds, given.shape, given.resampling, threads=given.threads)
-        write(given.output, values, a, given.bounds)
+        write(given.output, values, a, given)
     except Error as error:
         return fail(error, as_json)
     if as_json:
@@ -134,22 +136,33 @@ def _as_number(word: str) -> str:
 
 def _writer_of(
     name: str, format: str | None = None
-) -> Callable[[str, npt.NDArray[Any], Array, Sequence[float] | None], None]:
+) -> Callable[[str, npt.NDArray[Any], Array, argparse.Namespace], None]:
     if name.lower().endswith(_PICTURE) or format == "png":
-        return lambda name, values, a, bounds: write(name, png(picture(values, a)))
+        return lambda name, values, a, given: write(name, png(picture(values, a)))
     if format_by_name(name) == "tiff":
         return geotiff
     raise InvalidArgumentError(f"a picture is written to out.png or out.tif, not to '{name}'")
 
 
-def geotiff(name: str, values: npt.NDArray[Any], a: Any, bounds: Sequence[float] | None) -> None:
-    """Make a Cloud Optimized GeoTIFF of the part of `a` within (left, bottom, right, top), or of all of it."""
+def geotiff(name: str, values: npt.NDArray[Any], a: Any, given: argparse.Namespace) -> None:
+    """Make a Cloud Optimized GeoTIFF of `values`, which are a window of `a`."""
     transform, crs = getattr(a, "transform", None), getattr(a, "epsg", None)
     if transform is not None:
-        transform = _transform(transform, a.shape[-2:], values.shape[-2:], bounds)
+        transform = _transform(transform, a.shape[-2:], values.shape[-2:], given.bounds)
         crs = a.crs_wkt if crs is None else crs
     nodata = held_nodata(getattr(a, "nodata", None), values.dtype)
-    save(name, values, crs=crs, transform=transform, nodata=nodata)
+    facts = meaning_of_image(a) if isinstance(a, TiffArray) else {}
+    save(name, values, crs=crs, transform=transform, nodata=nodata, mask=_mask(a, given), **facts)
+
+
+def _mask(a: Any, given: argparse.Namespace) -> npt.NDArray[Any] | None:
+    """Of the window: not 0 if one of the source pixels is valid. None: the image has no mask that all bands share."""
+    if not isinstance(a, TiffArray) or not a.has_mask or a._is_mask:
+        return None
+    mask = a._image(mask=True)
+    if mask.shape[0] != 1:
+        return None
+    return read_window(mask, given.bounds, given.shape, given.resampling, nodata=0, fill_value=0)[0]
 
 
 def _transform(of: Sequence[float], size: Sequence[int], shape: Sequence[int], bounds: Any) -> tuple[float, ...]:

@@ -92,14 +92,26 @@ def options_of_image(image: TiffArray) -> tuple[dict[str, Any], dict[str, str]]:
         warnings.warn(f"the {what} of '{image.uri}' are not written to TIFFs", UserWarning, stacklevel=5)
         if made["transform"] is None:
             made["crs"] = None
+    if image.area_or_point is not None and made["transform"] is not None:
+        made["area_or_point"] = image.area_or_point
+    made |= meaning_of_image(image)
+    bits = image.tags.get("BitsPerSample")
+    if isinstance(bits, int) and image.dtype.kind == "u" and bits < min(33, 8 * image.dtype.itemsize):
+        made["bits"] = bits
+    texts = {name: text for name, text in image.gdal_metadata.items() if name != "AREA_OR_POINT"}
+    texts |= {name: image.tags[tag] for name, tag in _TEXTS.items() if isinstance(image.tags.get(tag), str)}
+    return {name: value for name, value in made.items() if value is not None}, texts
+
+
+def meaning_of_image(image: TiffArray) -> dict[str, Any]:
+    """The meaning of an image's bands, and their colours, as options."""
+    made: dict[str, Any] = {}
     if image.dimension_names == ("band", "y", "x"):
         if set(image.scales) != {1.0} or any(image.offsets):
             made |= {"scales": image.scales, "offsets": image.offsets}
         for name in ("units", "descriptions"):
             if any(getattr(image, name)):
                 made[name] = getattr(image, name)
-    if image.area_or_point is not None and made["transform"] is not None:
-        made["area_or_point"] = image.area_or_point
     if image.dimension_names == ("band", "y", "x") and not (image._options or {}).get("bands"):
         bands = image.shape[0]
         if image.photometric in ("rgb", "ycbcr") and bands >= 3:
@@ -110,12 +122,7 @@ def options_of_image(image: TiffArray) -> tuple[dict[str, Any], dict[str, str]]:
             made["alpha"] = True
     if image.colormap is not None and image.shape[0] == 1 and image.dtype.kind == "u":
         made["colormap"] = image.colormap
-    bits = image.tags.get("BitsPerSample")
-    if isinstance(bits, int) and image.dtype.kind == "u" and bits < min(33, 8 * image.dtype.itemsize):
-        made["bits"] = bits
-    texts = {name: text for name, text in image.gdal_metadata.items() if name != "AREA_OR_POINT"}
-    texts |= {name: image.tags[tag] for name, tag in _TEXTS.items() if isinstance(image.tags.get(tag), str)}
-    return {name: value for name, value in made.items() if value is not None}, texts
+    return made
 
 
 class _Rows:
