@@ -132,6 +132,24 @@ def test_windows_are_read_from_the_best_level(convention: str, tmp_path: Path) -
         np.testing.assert_array_equal(part, x[:, 8:24, 16:32])
 
 
+def test_transformations_of_all_levels_follow_those_of_each() -> None:
+    """Source: OME-Zarr 0.5, "multiscales" metadata."""
+    store: dict[str, bytes] = {}
+    steps = [{"type": "scale", "scale": [2, 2]}, {"type": "translation", "translation": [1, 3]}]
+    shared = [{"type": "scale", "scale": [5, 10]}, {"type": "translation", "translation": [7, 0]}]
+    image = {"datasets": [{"path": "0", "coordinateTransformations": steps}], "coordinateTransformations": shared}
+    group = ps.create_group(store, attributes={"ome": {"version": "0.5", "multiscales": [image]}})
+    x = np.arange(64, dtype="u1").reshape(8, 8)
+    ps.create_array(group, "0", data=x)
+    # y of row r is (r * 2 + 1) * 5 + 7, x of column c (c * 2 + 3) * 10
+    left, top = 30 + 20 * 2 - 10, 12 + 10 * 3 - 5
+    np.testing.assert_array_equal(ps.read_window(group, (left, top, left + 60, top + 20)), x[3:5, 2:5])
+    image["coordinateTransformations"] = [{"type": "scale", "scale": [5]}]
+    ps.create_group(store, attributes={"ome": {"version": "0.5", "multiscales": [image]}}, overwrite=True)
+    with pytest.raises(ps.CorruptDataError, match="different lengths"):
+        ps.open(store, level=0)
+
+
 class Fails(MutableMapping[str, bytes]):
     """A store that refuses chunks of level 2."""
 

@@ -43,20 +43,48 @@ result<std::string> path_of(const json* path) {
   return text;
 }
 
-result<group_level> ome_level(const json& from) {
-  group_level out;
-  PENSTOCK_ASSIGN(out.path, path_of(from.find("path")));
-  const json* const steps = from.find("coordinateTransformations");
-  if (steps == nullptr) return out;  // before 0.4 they did not exist
+result<> scale_by(const std::vector<double>& factors, group_level& to) {
+  if (to.scale.empty()) to.scale.resize(factors.size(), 1);
+  if (to.scale.size() != factors.size() || (!to.translation.empty() && to.translation.size() != factors.size()))
+    return wrong("scales and translations of one level have different lengths");
+  for (std::size_t d = 0; d < factors.size(); ++d) {
+    to.scale[d] *= factors[d];
+    if (!to.translation.empty()) to.translation[d] *= factors[d];
+  }
+  return {};
+}
+
+result<> move_by(const std::vector<double>& offsets, group_level& to) {
+  if (to.translation.empty()) to.translation.resize(offsets.size(), 0);
+  if (to.translation.size() != offsets.size())
+    return wrong("scales and translations of one level have different lengths");
+  for (std::size_t d = 0; d < offsets.size(); ++d) to.translation[d] += offsets[d];
+  return {};
+}
+
+// Applies 'coordinateTransformations' one after the other.
+result<> apply_steps(const json* steps, group_level& to) {
+  if (steps == nullptr) return {};  // before 0.4 they did not exist
   if (steps->as_array() == nullptr) return wrong("'coordinateTransformations' is not a list");
   for (const json& step : *steps->as_array()) {
     if (const json* const scale = step.find("scale")) {
-      PENSTOCK_ASSIGN(out.scale, numbers_of(*scale));
+      PENSTOCK_ASSIGN(const std::vector<double> factors, numbers_of(*scale));
+      PENSTOCK_TRY(scale_by(factors, to));
     }
     if (const json* const offset = step.find("translation")) {
-      PENSTOCK_ASSIGN(out.translation, numbers_of(*offset));
+      PENSTOCK_ASSIGN(const std::vector<double> offsets, numbers_of(*offset));
+      PENSTOCK_TRY(move_by(offsets, to));
     }
   }
+  return {};
+}
+
+/// \param shared  The steps of all levels, which follow those of each. Source: OME-Zarr 0.5, "multiscales" metadata.
+result<group_level> ome_level(const json& from, const json* shared) {
+  group_level out;
+  PENSTOCK_ASSIGN(out.path, path_of(from.find("path")));
+  PENSTOCK_TRY(apply_steps(from.find("coordinateTransformations"), out));
+  PENSTOCK_TRY(apply_steps(shared, out));
   return out;
 }
 
@@ -164,9 +192,10 @@ result<std::vector<group_level>> levels_of(const group& of) {
   const bool is_ome = images->as_array() != nullptr;
   if (is_ome && images->as_array()->empty()) return out;
   const json* const list = is_ome ? images->as_array()->front().find("datasets") : images->find("layout");
+  const json* const shared = is_ome ? images->as_array()->front().find("coordinateTransformations") : nullptr;
   if (list == nullptr || list->as_array() == nullptr) return wrong("there is no list of levels");
   for (const json& each : *list->as_array()) {
-    PENSTOCK_ASSIGN(group_level level, is_ome ? ome_level(each) : geozarr_level(each));
+    PENSTOCK_ASSIGN(group_level level, is_ome ? ome_level(each, shared) : geozarr_level(each));
     out.push_back(std::move(level));
   }
   return out;
