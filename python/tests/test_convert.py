@@ -567,6 +567,20 @@ def test_coordinates_lead_to_a_transform_in_metres(tmp_path: Path) -> None:
     assert tuple(made.transform)[:6] == (1000, 0, 0, 0, 1000, 36000)
 
 
+@pytest.mark.parametrize(
+    ("names", "attributes"),
+    [(("lon", "lat"), ({}, {})), (("a", "b"), ({"units": "degrees_east"}, {})), (("a", "b"), ({"axis": "X"}, {}))],
+)
+def test_rows_along_x_have_a_transform(tmp_path: Path, names: tuple[str, str], attributes: tuple[Any, Any]) -> None:
+    group = ps.create_group(tmp_path / "a.zarr")
+    for name, line, facts in zip(names, (10 + 2.0 * np.arange(5), 60 - np.arange(4.0)), attributes, strict=True):
+        group.create_array(name, data=line, dimension_names=(name,), attributes=facts)
+    group.create_array("v", data=VALUES[:5, :4], dimension_names=names)
+    made = ps.convert(group["v"], tmp_path / "a.tif")
+    assert made.xy(1, 2) == (12, 58)
+    assert tuple(made.transform)[:6] == (0, 2, 9, -1, 0, 60.5)
+
+
 def test_properties_that_a_target_cannot_store_are_named(tmp_path: Path) -> None:
     pyproj = pytest.importorskip("pyproj")
     group = ps.create_group(tmp_path / "a.zarr")

@@ -268,12 +268,16 @@ def _transform_of(
 ) -> tuple[float, ...] | None:
     """GDAL's own numbers if the coordinates agree with them or do not exist; otherwise those of the coordinates.
 
-    Files of GDAL whose rows begin in the south have the transform of the flipped image.
+    Files of GDAL whose rows begin in the south have the transform of the flipped image. Rows along x and columns along
+    y have a transform, too.
     """
     stated = _stated(reference.get("GeoTransform"))
     rows, columns = (_line_of(group, name, length, reference) for name, length in zip(names, shape, strict=True))
     if rows is None or columns is None:
         return stated
+    if _is_across(group, names[0]) and not _is_across(group, names[1]):
+        (x, right), (y, down) = rows, columns
+        return 0.0, right, x - right / 2, down, 0.0, y - down / 2
     (y, down), (x, right) = rows, columns
     if stated is not None and stated[1] == stated[3] == 0:
         same = np.allclose((stated[0], stated[4]), (right, down), rtol=1e-4)
@@ -281,6 +285,18 @@ def _transform_of(
         if same and abs(first[0]) <= abs(right) / 8 and abs(first[1]) <= abs(down) / 8:
             return stated
     return right, 0.0, x - right / 2, 0.0, down, y - down / 2
+
+
+def _is_across(group: Group, name: str | None) -> bool:
+    """Whether a dimension is x or the longitude. Source: CF conventions, 4.2 and appendix F."""
+    line = None if name is None else _member(group, name)
+    attributes = {} if line is None else line.attrs.asdict()
+    return (
+        name in ("x", "lon", "longitude")
+        or attributes.get("axis") == "X"
+        or str(attributes.get("standard_name")).startswith(("longitude", "grid_longitude", "projection_x_"))
+        or str(attributes.get("units")).startswith(("degrees_east", "degree_east", "degrees_E", "degree_E"))
+    )
 
 
 def _stated(text: Any) -> tuple[float, ...] | None:
