@@ -581,6 +581,28 @@ def test_rows_along_x_have_a_transform(tmp_path: Path, names: tuple[str, str], a
     assert tuple(made.transform)[:6] == (0, 2, 9, -1, 0, 60.5)
 
 
+def test_masks_and_physical_values_of_a_tiff_keep_their_place(tmp_path: Path) -> None:
+    mask = np.ones((40, 60), bool)
+    mask[:5] = False
+    how = {"nodata": 255, "scales": [0.5], "offsets": [1.0], "units": ["m"], "descriptions": ["height"]}
+    ps.save(tmp_path / "a.tif", np.arange(2400, dtype="u2").reshape(1, 40, 60), mask=mask, **how, **PLACE)
+    whole = ps.open(tmp_path / "a.tif")
+    ps.save(tmp_path / "b.tif", ps.open(tmp_path / "a.tif", mask=True))
+    made = ps.open(tmp_path / "b.tif")
+    np.testing.assert_array_equal(made[0], np.where(mask, 255, 0))
+    assert (made.crs, made.transform, made.nodata, made.scales) == (whole.crs, whole.transform, None, (1.0,))
+    unpacked = ps.open(tmp_path / "a.tif", unpack=True)
+    ps.save(tmp_path / "b.tif", unpacked)
+    made = ps.open(tmp_path / "b.tif")
+    np.testing.assert_array_equal(made[...], unpacked[...])
+    assert (made.crs, made.transform, made.scales, made.offsets) == (whole.crs, whole.transform, (1.0,), (0.0,))
+    assert (made.units, made.descriptions) == (whole.units, whole.descriptions)
+    assert np.isnan(made.nodata)
+    ps.save(tmp_path / "c.tif", np.zeros((3, 40, 60), "u1"))
+    with pytest.raises(ps.InvalidArgumentError, match="transpose"):
+        ps.save(tmp_path / "b.tif", ps.open(tmp_path / "c.tif", layout="native"))
+
+
 def test_properties_that_a_target_cannot_store_are_named(tmp_path: Path) -> None:
     pyproj = pytest.importorskip("pyproj")
     group = ps.create_group(tmp_path / "a.zarr")

@@ -15,6 +15,7 @@ from penstock.core.errors import Error, InvalidArgumentError, UnsupportedError
 from penstock.core.group import Group
 from penstock.geo import placed
 from penstock.geo.tiff import TiffArray
+from penstock.geo.unpacked import UnpackedArray
 
 # The dimensions of images, as CF, rioxarray and GDAL name them.
 _COLUMNS = frozenset({"x", "longitude", "lon"})
@@ -112,8 +113,11 @@ def for_tiff(data: Any, options: dict[str, Any], dtype: Any = None) -> tuple[Any
     bands.
     """
     check_is_array(data)
+    if isinstance(data, UnpackedArray):
+        return data, _take_from_unpacked(data, options)
     if not isinstance(data, Array):
         return _for_tiff(data, options), {}
+    _check_bands(placed.dimension_names_of(data))
     if isinstance(data, TiffArray):
         facts, texts = placed.options_of_image(data)
         if options.get("mask") is None:
@@ -130,6 +134,18 @@ def for_tiff(data: Any, options: dict[str, Any], dtype: Any = None) -> tuple[Any
         if value is not None and options.get(name) is None:
             options[name] = value
     return data, texts
+
+
+def _take_from_unpacked(data: UnpackedArray, options: dict[str, Any]) -> dict[str, str]:
+    """Position, units and descriptions; missing pixels are NaN."""
+    facts, texts = placed.options_of_image(data.packed)
+    facts = {name: facts.get(name) for name in ("crs", "transform", "area_or_point", "units", "descriptions")}
+    if options.get("crs") is None and facts["crs"] is not None:
+        facts["crs"] = placed.crs_that_tiffs_hold(facts["crs"], data.uri)
+    for name, value in {**facts, "nodata": data.nodata}.items():
+        if value is not None and options.get(name) is None:
+            options[name] = value
+    return texts
 
 
 def _group_of(array: Array) -> Group | None:
@@ -182,6 +198,13 @@ def _check_order(data: Any) -> None:
         raise InvalidArgumentError(
             f"the dimensions are ({', '.join(names)}), a TIFF has (band, y, x): use the DataArray's transpose"
         )
+
+
+def _check_bands(names: tuple[str | None, ...]) -> None:
+    """Refuse rows or columns as bands, as in layout="native"."""
+    if any(name in _COLUMNS or name in _ROWS for name in names[:-2]):
+        shown = ", ".join(map(str, names))
+        raise InvalidArgumentError(f"the dimensions are ({shown}), a TIFF has (band, y, x): transpose the values")
 
 
 def _without_nan(values: Any, data: Any) -> tuple[Any, Any]:

@@ -86,7 +86,8 @@ def meaning_of_bands(attributes: Mapping[str, Any], bands: int) -> dict[str, lis
 
 def options_of_image(image: TiffArray) -> tuple[dict[str, Any], dict[str, str]]:
     """The same for an image of a TIFF."""
-    made: dict[str, Any] = {"crs": image.crs, "transform": image.transform, "nodata": image._held_nodata}
+    made: dict[str, Any] = {"crs": image.crs, "transform": image.transform}
+    made["nodata"] = None if image._is_mask else image._held_nodata
     if image.gcps or image.rpcs:
         what = "ground control points" if image.gcps else "rational polynomials"
         warnings.warn(f"the {what} of '{image.uri}' are not written to TIFFs", UserWarning, stacklevel=5)
@@ -96,7 +97,8 @@ def options_of_image(image: TiffArray) -> tuple[dict[str, Any], dict[str, str]]:
         made["area_or_point"] = image.area_or_point
     made |= meaning_of_image(image)
     bits = image.tags.get("BitsPerSample")
-    if isinstance(bits, int) and image.dtype.kind == "u" and bits < min(33, 8 * image.dtype.itemsize):
+    is_narrow = isinstance(bits, int) and image.dtype.kind == "u" and not image._is_mask  # a mask has 0 and 255
+    if is_narrow and bits < min(33, 8 * image.dtype.itemsize):
         made["bits"] = bits
     texts = {name: text for name, text in image.gdal_metadata.items() if name != "AREA_OR_POINT"}
     texts |= {name: image.tags[tag] for name, tag in _TEXTS.items() if isinstance(image.tags.get(tag), str)}
@@ -106,6 +108,8 @@ def options_of_image(image: TiffArray) -> tuple[dict[str, Any], dict[str, str]]:
 def meaning_of_image(image: TiffArray) -> dict[str, Any]:
     """The meaning of an image's bands, and their colours, as options."""
     made: dict[str, Any] = {}
+    if image._is_mask:
+        return made
     if image.dimension_names == ("band", "y", "x"):
         if set(image.scales) != {1.0} or any(image.offsets):
             made |= {"scales": image.scales, "offsets": image.offsets}
