@@ -162,7 +162,8 @@ def _mask(a: Any, given: argparse.Namespace) -> npt.NDArray[Any] | None:
     mask = a._image(mask=True)
     if mask.shape[0] != 1:
         return None
-    return read_window(mask, given.bounds, given.shape, given.resampling, nodata=0, fill_value=0)[0]
+    valid = read_window(mask, given.bounds, given.shape, given.resampling, nodata=0, fill_value=0)
+    return valid.reshape(valid.shape[1:])
 
 
 def _transform(of: Sequence[float], size: Sequence[int], shape: Sequence[int], bounds: Any) -> tuple[float, ...]:

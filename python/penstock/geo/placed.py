@@ -97,8 +97,8 @@ def options_of_image(image: TiffArray) -> tuple[dict[str, Any], dict[str, str]]:
         made["area_or_point"] = image.area_or_point
     made |= meaning_of_image(image)
     bits = image.tags.get("BitsPerSample")
-    is_narrow = isinstance(bits, int) and image.dtype.kind == "u" and not image._is_mask  # a mask has 0 and 255
-    if is_narrow and bits < min(33, 8 * image.dtype.itemsize):
+    can_be_narrow = image.dtype.kind == "u" and not image._is_mask  # a mask has 0 and 255
+    if isinstance(bits, int) and can_be_narrow and bits < min(33, 8 * image.dtype.itemsize):
         made["bits"] = bits
     texts = {name: text for name, text in image.gdal_metadata.items() if name != "AREA_OR_POINT"}
     texts |= {name: image.tags[tag] for name, tag in _TEXTS.items() if isinstance(image.tags.get(tag), str)}
