@@ -31,6 +31,12 @@ struct diff_arguments {
   bool only_values = false;
 };
 
+bool is_integer(const json& value) {
+  std::int64_t number = 0;
+  std::uint64_t large = 0;
+  return value.get(number) || value.get(large);
+}
+
 bool same(const json& a, const json& b) {
   if (a.as_object() != nullptr && b.as_object() != nullptr) {
     const auto& members = *a.as_object();
@@ -45,7 +51,9 @@ bool same(const json& a, const json& b) {
     return left.size() == right.size() && std::equal(left.begin(), left.end(), right.begin(), same);
   }
   double left = 0, right = 0;
-  if (a.is_number() && b.is_number() && a.get(left) && b.get(right)) return left == right || a == b;
+  if (is_integer(a) && is_integer(b)) return a == b;  // doubles would round them
+  if (a.is_number() && b.is_number() && a.get(left) && b.get(right))
+    return left == right || (std::isnan(left) && std::isnan(right));
   return a == b;
 }
 

@@ -143,12 +143,35 @@ json storage_flags::document() const {
   return out;
 }
 
+namespace {
+
+// RFC 8259 has no NaN and no infinities, which Zarr's and HDF5's attributes have: they become text, as in fill values.
+json strict(const json& from) {
+  if (const json::array_t* const items = from.as_array()) {
+    json::array_t out;
+    out.reserve(items->size());
+    for (const json& each : *items) out.push_back(strict(each));
+    return out;
+  }
+  if (const json::object_t* const members = from.as_object()) {
+    json::object_t out;
+    out.reserve(members->size());
+    for (const auto& [name, value] : *members) out.emplace_back(name, strict(value));
+    return out;
+  }
+  double number = 0;
+  if (!from.is_number() || !from.get(number) || std::isfinite(number)) return from;
+  return std::isnan(number) ? "NaN" : number > 0 ? "Infinity" : "-Infinity";
+}
+
+}  // namespace
+
 int session::print(std::string_view text) const {
   const auto written = write_all(STDOUT_FILENO, std::as_bytes(std::span(text)));
   return written.ok() ? kOk : fail(written.error());
 }
 
-int session::print_document(const json& document) const { return print(document.dump(2) + "\n"); }
+int session::print_document(const json& document) const { return print(strict(document).dump(2) + "\n"); }
 
 int session::fail(const error& failure) const {
   if (failure.code() == errc::cancelled) {

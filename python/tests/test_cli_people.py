@@ -160,6 +160,35 @@ def test_values_are_compared_by_meaning(tmp_path: Path, run: Run, a: np.ndarray,
     assert run("diff", tmp_path / "a.zarr", tmp_path / "b.zarr")[0] == (0 if equal else 1)
 
 
+@pytest.mark.parametrize(
+    ("a", "b", "equal"),
+    [
+        (float("nan"), float("nan"), True),
+        ([float("nan"), float("inf")], [float("nan"), float("inf")], True),
+        (float("nan"), 0.0, False),
+        (2**53, 2**53 + 1, False),
+        (2**64 - 1, 2**64 - 2, False),
+        (1, 1.0, True),
+    ],
+)
+def test_attributes_are_compared_by_meaning(tmp_path: Path, run: Run, a: Any, b: Any, equal: bool):
+    for name, value in (("a.zarr", a), ("b.zarr", b)):
+        ps.create_array(tmp_path / name, data=np.zeros(3), attributes={"v": value})
+    assert run("diff", tmp_path / "a.zarr", tmp_path / "b.zarr")[0] == (0 if equal else 1)
+
+
+def test_documents_are_strict_json(tmp_path: Path, run: Run):
+    def refuse(name: str) -> None:
+        raise AssertionError(f"{name} is not JSON")
+
+    attributes = {"_FillValue": float("nan"), "range": [float("-inf"), float("inf")], "large": 2**63}
+    ps.create_array(tmp_path / "g.zarr", "a", data=np.array([np.nan]), attributes=attributes)
+    for words in (("info", tmp_path / "g.zarr" / "a"), ("info", tmp_path / "g.zarr"), ("tree", tmp_path / "g.zarr")):
+        found = json.loads(run(*words, "--json")[1], parse_constant=refuse)
+        one = found["children"][0] if "children" in found else found
+        assert one["attributes"] == {"_FillValue": "NaN", "range": ["-Infinity", "Infinity"], "large": 2**63}
+
+
 def test_read_writes_csv(group: Path, tmp_path: Path, run: Run):
     assert run("read", group / "t2m", "0", "-o", tmp_path / "a.csv")[0] == 0
     assert np.array_equal(np.loadtxt(tmp_path / "a.csv", delimiter=",", dtype="f4"), VALUES[0])
