@@ -182,7 +182,7 @@ def test_documents_are_strict_json(tmp_path: Path, run: Run):
         raise AssertionError(f"{name} is not JSON")
 
     attributes = {"_FillValue": float("nan"), "range": [float("-inf"), float("inf")], "large": 2**63}
-    ps.create_array(tmp_path / "g.zarr", "a", data=np.array([np.nan]), attributes=attributes)
+    ps.create_group(tmp_path / "g.zarr").create_array("a", data=np.array([np.nan]), attributes=attributes)
     for words in (("info", tmp_path / "g.zarr" / "a"), ("info", tmp_path / "g.zarr"), ("tree", tmp_path / "g.zarr")):
         found = json.loads(run(*words, "--json")[1], parse_constant=refuse)
         one = found["children"][0] if "children" in found else found

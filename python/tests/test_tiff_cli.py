@@ -304,6 +304,23 @@ def test_a_window_is_written_to_a_pipe_that_stays(tmp_path):
     assert (tmp_path / "pipe").is_fifo()
 
 
+def test_pictures_that_cannot_be_written_are_errors(tmp_path):
+    ps.save(tmp_path / "x.tif", picture("u1", (1, 40, 40)))
+    common = ("read", tmp_path / "x.tif", "--force", "-o")
+    assert "cannot write" in run(*common, tmp_path / "none" / "a.png", status=1).stderr
+    assert "resource_exhausted" in run(*common, tmp_path / "a.png", "--shape", "10000000", "10000000", status=1).stderr
+    assert "--shape" in run(*common, tmp_path / "a.png", "--shape", "0", "4", status=2).stderr
+    (tmp_path / "link.png").symlink_to("a.png")
+    run(*common, tmp_path / "link.png")
+    assert (tmp_path / "link.png").is_symlink()
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+    os.mkfifo(tmp_path / "pipe")
+    with subprocess.Popen(["cat", tmp_path / "pipe"], stdout=subprocess.PIPE) as reader:
+        run(*common, tmp_path / "pipe", "--format", "png")
+        assert reader.communicate()[0] == (tmp_path / "a.png").read_bytes()
+    assert (tmp_path / "pipe").is_fifo()
+
+
 @pytest.mark.parametrize("words", [("0", "4"), ("3", "-4"), ("3.5", "4"), ("x", "4")])
 def test_shapes_of_windows_are_two_positive_numbers(tmp_path, words):
     scene(tmp_path / "x.tif")

@@ -50,4 +50,6 @@ def main(arguments: list[str]) -> int:
         write("-", png(picture(values.reshape(1, -1, values.shape[-1] if values.ndim else 1), a)))
     except Error as error:
         return fail(error, as_json)
+    except KeyboardInterrupt:
+        return 130
     return 0

@@ -6,6 +6,7 @@ import argparse
 import itertools
 import json
 import os
+import signal
 import struct
 import sys
 import zlib
@@ -21,7 +22,14 @@ from penstock.api.save import save
 from penstock.cli import storage
 from penstock.cli.parser import Parser
 from penstock.core.array import Array
-from penstock.core.errors import ConflictError, Error, InvalidArgumentError
+from penstock.core.errors import (
+    ConflictError,
+    Error,
+    InvalidArgumentError,
+    PermissionDeniedError,
+    ResourceExhaustedError,
+    StorageError,
+)
 from penstock.geo.masks import alpha_band
 from penstock.geo.placed import meaning_of_image
 from penstock.geo.tiff import TiffArray
@@ -88,6 +96,8 @@ def main(arguments: list[str]) -> int:
                 f"a window is chosen by --bounds, not by the selection '{given.selection}', which .npy and .bin take"
             )
             raise InvalidArgumentError(message)
+        if given.shape is not None and min(given.shape) < 1:
+            raise InvalidArgumentError(f"--shape: rows and columns of 1 or more, not '{min(given.shape)}'")
         write = _writer_of(given.output, given.format)
         if given.output == "-" and given.json:
             raise InvalidArgumentError("--json and -o - both write to stdout")
@@ -103,6 +113,10 @@ def main(arguments: list[str]) -> int:
         write(given.output, values, a, given)
     except Error as error:
         return fail(error, as_json)
+    except MemoryError as error:
+        return fail(ResourceExhaustedError(str(error)), as_json)
+    except KeyboardInterrupt:
+        return 130
     if as_json:
         facts = {"uri": a.uri, "bounds": given.bounds, "dtype": str(values.dtype), "shape": values.shape}
         print(json.dumps(facts | {"output": given.output}, indent=2))
@@ -244,11 +258,34 @@ def png(pixels: npt.NDArray[np.uint8]) -> bytes:
 
 
 def write(name: str, data: bytes) -> None:
-    """Write completely or not at all; "-" is standard output."""
-    if name == "-":
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
-        return
+    """Write completely or not at all; "-" is standard output. Pipes and devices are written to directly.
+
+    Raises
+    ------
+    SystemExit
+        The reader of a pipe has closed it: the status of the C++ verbs.
+    StorageError, PermissionDeniedError
+        The file cannot be written.
+    """
+    try:
+        if name == "-":
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
+        elif os.path.exists(name) and not os.path.isfile(name) and not os.path.isdir(name):
+            with open(name, "wb") as device:
+                device.write(data)
+        else:
+            _replace(os.path.realpath(name), data)  # a link stays a link
+    except BrokenPipeError:
+        if name == "-":  # the interpreter flushes it at its end
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(128 + signal.SIGPIPE) from None
+    except OSError as error:
+        kind = PermissionDeniedError if isinstance(error, PermissionError) else StorageError
+        raise kind(f"cannot write '{name}': {error.strerror}") from error
+
+
+def _replace(name: str, data: bytes) -> None:
     part_file = f"{name}.{os.getpid()}.part"
     try:
         with open(part_file, "wb") as file:
