@@ -1,9 +1,12 @@
 #include "run.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <new>
 #include <span>
 #include <string>
@@ -48,6 +51,15 @@ bool makes_picture(std::span<const char* const> arguments) {
   return to_picture;
 }
 
+/// Closed standard descriptors become ones that refuse every access: otherwise files and sockets would get their
+/// numbers, and the output would be written to those.
+void occupy_standard_descriptors() {
+  for (const int each : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(each, F_GETFD) == -1 && errno == EBADF)
+      (void)::open("/dev/null", each == STDIN_FILENO ? O_WRONLY : O_RDONLY);  // the lowest free number
+  }
+}
+
 int run_verb(int argc, const char* const* argv, const opener& others, bool with_bench, const system_namer& namer) {
   session speak;
   speak.argc = argc;
@@ -90,6 +102,7 @@ int run_verb(int argc, const char* const* argv, const opener& others, bool with_
 }  // namespace
 
 int run(int argc, const char* const* argv, const opener& others, bool with_bench, const system_namer& namer) {
+  occupy_standard_descriptors();
   const signal_scope signals;
   try {
     return run_verb(argc, argv, others, with_bench, namer);

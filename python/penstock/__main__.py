@@ -49,7 +49,8 @@ def main() -> int:
     if verb == "check" and check_table.takes(sys.argv[2:]):
         return check_table.main(sys.argv[2:])
 
-    sys.stdout.flush()
+    if sys.stdout is not None:  # None if standard output is closed, which the C++ program reports
+        sys.stdout.flush()
     return _core.cli_main([b"penstock", *map(os.fsencode, sys.argv[1:])], _open, has_bench, _system_name)
 
 

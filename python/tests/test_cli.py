@@ -504,3 +504,12 @@ def test_environment_variables_set_the_programs_context(sharded: Path, monkeypat
     run("info", sharded)
     monkeypatch.setenv("PENSTOCK_CHUNK_CACHE", "much")
     assert "PENSTOCK_CHUNK_CACHE: a size is a number of bytes" in run("info", sharded, status=1).stderr
+
+
+def test_closed_standard_output_is_an_error_without_a_traceback(tmp_path: Path) -> None:
+    zarr.create_array(tmp_path / "a.zarr", data=np.arange(3))
+    words = [*program(), "read", str(tmp_path / "a.zarr")]
+    done = subprocess.run(words, stderr=subprocess.PIPE, preexec_fn=lambda: os.close(1), timeout=120, check=False)
+    assert done.returncode == 1
+    assert b"Traceback" not in done.stderr
+    assert b"cannot write the output" in done.stderr
