@@ -244,6 +244,11 @@ def test_heights_equal_gdals_or_are_omitted() -> None:
         crs = ps.open(data).crs
         assert crs.equals(gdals(data), ignore_axis_order=True), height
         assert len(crs.axis_info) == 3
+    for flat, code in ((4258, 4937), (4152, 4957), (6668, 6667)):
+        data = file_of(keys({1024: 2, 2048: flat, 4096: code}, minor=1))
+        crs = ps.open(data).crs
+        assert crs.to_epsg() == code
+        assert crs.equals(gdals(data), ignore_axis_order=True)
     feet = file_of(keys({1024: 1, 3072: 32119, 3076: 9002, 4096: 5773}, minor=1))
     assert ps.open(feet).crs.equals(gdals(feet), ignore_axis_order=True)
     for height in (5019, 5101, 4326, 32633):  # codes of GeoTIFF 1.0, and systems that are not vertical

@@ -224,7 +224,7 @@ def crs_of(keys: Keys) -> Any:
     except pyproj.exceptions.CRSError:
         return None
     try:
-        if made is not None and _code(keys, "Vertical") in _ELLIPSOIDAL:
+        if made is not None and _is_ellipsoidal(_code(keys, "Vertical")):
             return made.to_3d()
         vertical = None if made is None else _vertical(keys)
     except pyproj.exceptions.CRSError:  # codes that EPSG has withdrawn
@@ -287,6 +287,16 @@ def _horizontal(keys: Keys) -> Any:
         return made
     to_wgs84 = pyproj.crs.coordinate_operation.ToWGS84Transformation(made.geodetic_crs, *shift)
     return pyproj.crs.BoundCRS(made, "WGS 84", to_wgs84)
+
+
+def _is_ellipsoidal(code: int | None) -> bool:
+    """Whether the code of heights is that of a geographic system of three dimensions, as GDAL writes it."""
+    import pyproj
+
+    if code is None or code in _ELLIPSOIDAL:
+        return code is not None
+    system = pyproj.CRS.from_epsg(code)
+    return bool(system.is_geographic) and len(system.axis_info) == 3
 
 
 def _vertical(keys: Keys) -> Any:
