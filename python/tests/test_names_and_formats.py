@@ -270,7 +270,8 @@ def test_selections_of_data_arrays_have_their_own_place(tmp_path):
     """xarray's selections change the coordinates, not the grid mapping's GeoTransform."""
     rioxarray = pytest.importorskip("rioxarray")
     values = np.arange(2 * 60 * 80, dtype="f4").reshape(2, 60, 80)
-    ps.save(tmp_path / "s.tif", values, crs=32633, transform=(10, 0, 500000, 0, -10, 4000000))
+    place = {"crs": 32633, "transform": (10, 0, 500000, 0, -10, 4000000), "area_or_point": "Point"}
+    ps.save(tmp_path / "s.tif", values, **place)
     with rioxarray.open_rasterio(tmp_path / "s.tif") as whole:
         cases = [
             (whole, (10, 0, 500000, 0, -10, 4000000)),
@@ -283,7 +284,7 @@ def test_selections_of_data_arrays_have_their_own_place(tmp_path):
         for chosen, transform in cases:
             ps.save(tmp_path / "t.tif", chosen)
             made = ps.open(tmp_path / "t.tif")
-            assert (tuple(made.transform)[:6], made.epsg) == (transform, 32633)
+            assert (tuple(made.transform)[:6], made.epsg, made.area_or_point) == (transform, 32633, "Point")
             assert same(np.squeeze(made[...]), np.squeeze(chosen.values))
         with pytest.warns(UserWarning, match=r"coordinates .* x, y "):
             ps.save(tmp_path / "t.tif", whole[:, :, [0, 3, 4]])

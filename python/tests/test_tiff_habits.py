@@ -67,6 +67,16 @@ def test_a_profile_creates_such_a_file(path: Path, tmp_path: Path):
     assert ps.open(tmp_path / "c.tif").transform == a.transform
 
 
+@pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")
+def test_a_profile_has_gdals_names_of_compressions(tmp_path: Path):
+    values = np.eye(32, dtype="u1")[None]
+    for name in ("ccittrle", "ccittfax3", "ccittfax4", "lzw"):
+        with rasterio.open(tmp_path / "a.tif", "w", driver="GTiff", width=32, height=32, count=1, dtype="uint8",
+                           nbits=1, compress=name) as file:  # fmt: skip
+            file.write(values)
+        assert ps.open(tmp_path / "a.tif").profile["compress"] == name
+
+
 def test_without_affine_a_named_tuple_has_its_fields(path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "affine", None)
     made = ps.open(path).transform

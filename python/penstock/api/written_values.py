@@ -172,6 +172,8 @@ def _for_tiff(data: Any, options: dict[str, Any]) -> Any:
         add("transform", _transform_of(data, reference))
         for name, value in placed.meaning_of_bands(data.attrs, 1 if data.ndim == 2 else data.shape[0]).items():
             add(name, value)
+        if options.get("transform") is not None and data.attrs.get("AREA_OR_POINT") in ("Area", "Point"):
+            add("area_or_point", data.attrs["AREA_OR_POINT"])
         values = data.values
         if options.get("nodata") is None:
             values, options["nodata"] = _without_nan(values, data)

@@ -17,6 +17,9 @@ from penstock.core.errors import InvalidArgumentError, ReadOnlyError
 from penstock.geo import crs as _tiff_crs
 from penstock.geo.affine import Transform, Window, affine_of
 
+# GDAL's names of compressions that have another name here.
+_OTHER_NAMES = {"ccitt_rle": "ccittrle", "ccitt_fax3": "ccittfax3", "ccitt_fax4": "ccittfax4", "jpegxl": "jxl"}
+
 
 class TiffHeader:
     """The tags of an image, and their meaning. They were read when the image was opened.
@@ -252,7 +255,7 @@ class TiffHeader:
             "interleave": self.interleave,
         }
         if self.compression != "none":
-            made["compress"] = self.compression
+            made["compress"] = _OTHER_NAMES.get(self.compression, self.compression)
         return made
 
     def index(self, x: float, y: float) -> tuple[int, int]:
