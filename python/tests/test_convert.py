@@ -581,6 +581,14 @@ def test_rows_along_x_have_a_transform(tmp_path: Path, names: tuple[str, str], a
     assert tuple(made.transform)[:6] == (0, 2, 9, -1, 0, 60.5)
 
 
+def test_control_characters_of_attributes_become_blanks(tmp_path: Path) -> None:
+    attributes = {"history": "a\x1bb\0", "scale_factor": 0.5}
+    ps.create_array(tmp_path / "a.zarr", data=VALUES, dimension_names=("y", "x"), attributes=attributes)
+    made = ps.convert(tmp_path / "a.zarr", tmp_path / "a.tif")
+    assert made.scales == (0.5,)
+    assert made.gdal_metadata["history"].rstrip() == "a b"
+
+
 def test_masks_and_physical_values_of_a_tiff_keep_their_place(tmp_path: Path) -> None:
     mask = np.ones((40, 60), bool)
     mask[:5] = False

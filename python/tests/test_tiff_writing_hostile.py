@@ -77,6 +77,8 @@ def test_a_store_that_refuses_once_can_be_used_again(tmp_path):
         ({"descriptions": ["a", "b"]}, "one for each"),
         ({"scales": 3}, "one for each"),
         ({"attributes": {"a": "\0"}}, "character 0"),
+        ({"attributes": {"a": "\x1b[0m"}}, "character 27"),
+        ({"descriptions": ["a\b"]}, "character 8"),
         ({"shape": (9,)}, "band, y, x"),
         ({"shape": 9}, "band, y, x"),
         ({"shape": (1, 1, 9, 9)}, "band, y, x"),

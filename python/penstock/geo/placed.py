@@ -6,6 +6,7 @@ Source: CF conventions, 5.6 "Grid Mappings" and 8.1 "Packed Data"; GDAL's attrib
 from __future__ import annotations
 
 import base64
+import re
 import struct
 import warnings
 from collections.abc import Mapping
@@ -23,6 +24,7 @@ _MOST_COORDINATES = 1 << 24  # coordinates of one axis, which are read to find t
 _NOT_WRITTEN = (("gcps", "ground control points"), ("rpcs", "rational polynomials"))
 _IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)  # of images without a transform, in their grid mapping
 _PACKED = (("scale_factor", 1.0), ("add_offset", 0.0))
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")  # characters that XML 1.0, GDAL's metadata, does not have
 # TIFF's own texts: GDAL's names, and those of `tags`.
 _TEXTS = {
     f"TIFFTAG_{name.upper()}": name
@@ -65,7 +67,7 @@ def options_of(array: Array, group: Group | None) -> tuple[dict[str, Any], dict[
     if attributes.get("AREA_OR_POINT") in ("Area", "Point"):
         made["area_or_point"] = attributes["AREA_OR_POINT"]
     texts = {
-        name: str(value)
+        name: _CONTROL.sub(" ", str(value))
         for name, value in attributes.items()
         if isinstance(value, str | int | float)
         and name not in _SPOKEN_FOR

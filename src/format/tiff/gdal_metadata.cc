@@ -113,8 +113,12 @@ result<std::string> make_gdal_metadata(const metadata_items& image, std::span<co
     if (band.scale) lines += role_line(i, "scale", "SCALE", text_of_number(*band.scale));
     if (band.offset) lines += role_line(i, "offset", "OFFSET", text_of_number(*band.offset));
   }
-  if (lines.find('\0') != std::string::npos)
-    return error{errc::invalid_argument, "metadata cannot hold the character 0"};
+  // XML 1.0, section 2.2: readers ignore all metadata of a document with other ones.
+  for (const char c : lines) {
+    const auto code = static_cast<unsigned char>(c);
+    if (code < 0x20 && c != '\t' && c != '\n' && c != '\r')
+      return error{errc::invalid_argument, fmt::format("metadata cannot hold the character {}", unsigned{code})};
+  }
   if (!is_utf8(std::as_bytes(std::span(lines)))) return error{errc::invalid_argument, "metadata must be UTF-8"};
   return lines.empty() ? lines : "<GDALMetadata>\n" + lines + "</GDALMetadata>\n";
 }
