@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import penstock as ps
@@ -65,6 +66,15 @@ def test_a_profile_creates_such_a_file(path: Path, tmp_path: Path):
     assert (again.transform, again.nodata, again.epsg) == (a.transform, a.nodata, a.epsg)
     ps.save(tmp_path / "c.tif", a[...], crs=a.epsg, transform=a.transform)
     assert ps.open(tmp_path / "c.tif").transform == a.transform
+
+
+@pytest.mark.parametrize("value", [300, -1, 0.5, np.nan, np.float32(300), np.int64(-9999), "x", [1, 2]])
+def test_fill_values_that_the_type_does_not_have_are_refused(tmp_path: Path, value: Any):
+    ps.save(tmp_path / "a.tif", np.ones((1, 8, 8), "u1"), transform=(1, 0, 0, 0, -1, 8))
+    a = ps.open(tmp_path / "a.tif")
+    for read in (lambda: a.sample([(-1, 1)], fill_value=value), lambda: ps.read_window(a, fill_value=value)):
+        with pytest.raises(ps.InvalidArgumentError, match="is not a value of uint8"):
+            read()
 
 
 @pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")

@@ -9,8 +9,10 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from penstock._core import validity_of
+from penstock.core.errors import InvalidArgumentError
 from penstock.geo.options import FIRST_IMAGE
 
 if TYPE_CHECKING:
@@ -58,6 +60,19 @@ class Validity:
             if nodata is not None:
                 valid = valid & (_differs(values, nodata) | asarray(bands != band))
         return valid
+
+
+def fill_item(value: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """An array of rank 0 with a fill value; integers must have its value."""
+    made = np.empty((), dtype)
+    try:
+        with np.errstate(invalid="ignore", over="ignore"):
+            made[...] = value
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidArgumentError(f"fill_value {value!r} is not a value of {dtype}") from error
+    if dtype.kind in "iu" and made != value:
+        raise InvalidArgumentError(f"fill_value {value!r} is not a value of {dtype}")
+    return made
 
 
 def alpha_band(array: Any) -> int | None:

@@ -15,6 +15,7 @@ from penstock.core import registry
 from penstock.core.array import Array, Selection
 from penstock.core.errors import InvalidArgumentError, OutOfRangeError
 from penstock.geo.header import TiffHeader
+from penstock.geo.masks import fill_item
 from penstock.geo.options import FIRST_IMAGE
 from penstock.geo.unpacked import unpack
 
@@ -150,7 +151,7 @@ class TiffArray(TiffHeader, Array):
         Raises
         ------
         InvalidArgumentError
-            The image has no transform.
+            The image has no transform, or its integers do not have the value `fill_value`.
 
         Examples
         --------
@@ -172,7 +173,7 @@ class TiffArray(TiffHeader, Array):
             inside = (rows >= 0) & (rows < self.height) & (columns >= 0) & (columns < self.width)
         if fill_value is None:
             fill_value = 0 if self._held_nodata is None else self._held_nodata
-        made = np.full((len(places), self.count), fill_value, self.dtype)
+        made = np.full((len(places), self.count), fill_item(fill_value, self.dtype), self.dtype)
         at = rows[inside].astype(np.int64), columns[inside].astype(np.int64)
         names = self.dimension_names or ()
         if len(at[0]):

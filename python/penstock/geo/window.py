@@ -16,6 +16,7 @@ from penstock.core.group import Group
 from penstock.core.indexing import oindex
 from penstock.core.levels import levels_with_place
 from penstock.core.progress import callback_of
+from penstock.geo.masks import fill_item
 from penstock.geo.unpacked import UnpackedArray
 
 RESAMPLINGS = ("nearest", "average", "bilinear")
@@ -82,7 +83,7 @@ def read_window(
     ------
     InvalidArgumentError
         The bounds are wholly outside the image and `boundless` is False. Or they exceed the image and there is neither
-        nodata nor `fill_value`.
+        nodata nor `fill_value`. Or the image's integers do not have the value `fill_value`.
     UnsupportedError
         The image is rotated, and bounds are given; or its values are not real numbers, or are indexes of a palette, and
         `resampling` is not "nearest".
@@ -147,11 +148,7 @@ def _has_objects(dtype: np.dtype[Any]) -> bool:
 
 def _item(value: Any, dtype: np.dtype[Any]) -> bytes:
     """One item in the form of C++; for objects, only whether it exists."""
-    if _has_objects(dtype):
-        return bytes(16)
-    made = np.empty((), dtype)
-    made[...] = value
-    return made.tobytes()
+    return bytes(16) if _has_objects(dtype) else fill_item(value, dtype).tobytes()
 
 
 def _read_objects(
