@@ -251,7 +251,7 @@ def test_wrong_windows_are_refused(tmp_path, output, bounds, text):
 def test_bounds_outside_the_image_are_refused(tmp_path):
     scene(tmp_path / "x.tif")
     found = document("read", tmp_path / "x.tif", "--bounds", "14", "41", "15", "42", "-o", tmp_path / "a.npy", status=1)
-    assert "(14.0, 41.0, 15.0, 42.0) lie outside the image" in found["error"]["message"]
+    assert "(14.0, 41.0, 15.0, 42.0) are outside the image" in found["error"]["message"]
     assert not (tmp_path / "a.npy").exists()
 
 

@@ -141,9 +141,9 @@ def test_pixels_outside_the_image_have_the_fill_value(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_windows_beyond_the_image_need_a_fill_value(kind):
     a, there = stored(np.ones((1, 3, 4), "i2")), {"transform": (1, 0, 0, 0, -1, 3), "resampling": kind}
-    with pytest.raises(ps.InvalidArgumentError, match=r"\(50.0, .* lie outside the image .* another CRS"):
+    with pytest.raises(ps.InvalidArgumentError, match=r"\(50.0, .* are outside the image .* another CRS"):
         ps.read_window(a, (50.0, 50, 60, 60), (2, 2), fill_value=-7, **there)
-    with pytest.raises(ps.InvalidArgumentError, match="lie outside the image"):  # they only touch
+    with pytest.raises(ps.InvalidArgumentError, match="are outside the image"):  # they only touch
         ps.read_window(a, (4, 0, 6, 3), (2, 2), nodata=-1, **there)
     with pytest.raises(ps.InvalidArgumentError, match="fill_value="):
         ps.read_window(a, (50, 50, 60, 60), (2, 2), boundless=True, **there)
