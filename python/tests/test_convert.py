@@ -581,6 +581,18 @@ def test_rows_along_x_have_a_transform(tmp_path: Path, names: tuple[str, str], a
     assert tuple(made.transform)[:6] == (0, 2, 9, -1, 0, 60.5)
 
 
+def test_a_single_row_has_the_place_of_its_coordinate(tmp_path: Path) -> None:
+    """As xarray writes a selection: the grid mapping's GeoTransform is that of the whole image."""
+    group = ps.create_group(tmp_path / "a.zarr")
+    group.create_array("spatial_ref", data=np.int8(0), attributes={"GeoTransform": "500 10 0 900 0 -10"})
+    group.create_array("y", data=np.array([845.0]), dimension_names=("y",))
+    group.create_array("x", data=505 + 10.0 * np.arange(3, 8), dimension_names=("x",))
+    attributes = {"grid_mapping": "spatial_ref"}
+    group.create_array("v", data=VALUES[:1, :5], dimension_names=("y", "x"), attributes=attributes)
+    made = ps.convert(group["v"], tmp_path / "a.tif")
+    assert tuple(made.transform)[:6] == (10, 0, 530, 0, -10, 850)
+
+
 def test_control_characters_of_attributes_become_blanks(tmp_path: Path) -> None:
     attributes = {"history": "a\x1bb\0", "scale_factor": 0.5}
     ps.create_array(tmp_path / "a.zarr", data=VALUES, dimension_names=("y", "x"), attributes=attributes)

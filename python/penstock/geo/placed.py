@@ -278,14 +278,16 @@ def _transform_of(
     y have a transform, too.
     """
     stated = _stated(reference.get("GeoTransform"))
-    rows, columns = (_line_of(group, name, length, reference) for name, length in zip(names, shape, strict=True))
+    is_upright = stated is not None and stated[1] == stated[3] == 0
+    steps = (stated[4], stated[0]) if stated is not None and is_upright else (None, None)
+    rows, columns = (_line_of(group, *each, reference) for each in zip(names, shape, steps, strict=True))
     if rows is None or columns is None:
         return stated
     if _is_across(group, names[0]) and not _is_across(group, names[1]):
         (x, right), (y, down) = rows, columns
         return 0.0, right, x - right / 2, down, 0.0, y - down / 2
     (y, down), (x, right) = rows, columns
-    if stated is not None and stated[1] == stated[3] == 0:
+    if stated is not None and is_upright:
         same = np.allclose((stated[0], stated[4]), (right, down), rtol=1e-4)
         first = stated[2] + stated[0] / 2 - x, stated[5] + stated[4] / 2 - y
         if same and abs(first[0]) <= abs(right) / 8 and abs(first[1]) <= abs(down) / 8:
@@ -314,10 +316,14 @@ def _stated(text: Any) -> tuple[float, ...] | None:
     return a, b, c, d, e, f
 
 
-def _line_of(group: Group, name: str | None, length: int, reference: Mapping[str, Any]) -> tuple[float, float] | None:
-    """The first coordinate of a dimension, and the step, in the units of the system; None if steps differ."""
+def _line_of(
+    group: Group, name: str | None, length: int, stated_step: float | None, reference: Mapping[str, Any]
+) -> tuple[float, float] | None:
+    """The first coordinate of a dimension, and the step, in the units of the system; None if steps differ. A single
+    coordinate has the stated step.
+    """
     line = None if name is None else _member(group, name)
-    if line is None or line.shape != (length,) or line.dtype.kind not in "iuf" or not 2 <= length <= _MOST_COORDINATES:
+    if line is None or line.shape != (length,) or line.dtype.kind not in "iuf" or not 1 <= length <= _MOST_COORDINATES:
         return None
     attributes = line.attrs.asdict()
     try:
@@ -327,6 +333,8 @@ def _line_of(group: Group, name: str | None, length: int, reference: Mapping[str
         return None
     values = line[...]
     exact = (values.astype("f8") * scale + offset) * factor
+    if length == 1:
+        return None if not stated_step else (float(exact[0]), stated_step)
     step = (exact[-1] - exact[0]) / (length - 1)
     # Coordinates of 32 bits are rounded, each by half of its last bit.
     rounding = np.finfo(values.dtype).eps * np.abs(exact).max() if values.dtype.kind == "f" else 0
