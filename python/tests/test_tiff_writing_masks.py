@@ -252,7 +252,7 @@ def test_values_that_jpeg_cannot_store_are_refused(tmp_path):
         (np.zeros((1, 16, 16), "u1"), {"level": 101}, "1 to 100"),
         (np.zeros((1, 16, 16), "u1"), {"predictor": 2}, "predictor"),
         (np.zeros((3, 16, 16), "u1"), {"photometric": "minisblack"}, "must be RGB"),
-        (np.zeros((1, 16, 16), "u1"), {"colormap": np.zeros((9, 3), int)}, "palettes"),
+        (np.zeros((1, 16, 16), "u1"), {"colormap": np.zeros((9, 3), int)}, "palette indexes"),
     ]:
         with pytest.raises((ps.InvalidArgumentError, ps.UnsupportedError), match=words):
             ps.save(tmp_path / "x.tif", values, compress="jpeg", **options)
