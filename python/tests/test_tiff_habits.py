@@ -77,6 +77,19 @@ def test_fill_values_that_the_type_does_not_have_are_refused(tmp_path: Path, val
             read()
 
 
+def test_bounds_of_images_whose_first_row_is_the_southern_one_have_a_window(tmp_path: Path):
+    ps.save(tmp_path / "a.tif", np.ones((1, 6, 8), "u1"), transform=(2, 0, 10, 0, 3, 50))
+    a = ps.open(tmp_path / "a.tif")
+    with rasterio.open(tmp_path / "a.tif") as file:
+        assert a.bounds == tuple(file.bounds)
+        assert a.window(*a.bounds) == file.window(*file.bounds).flatten() == (0, 0, 8, 6)
+    left, bottom, right, top = a.bounds
+    assert a.window(left, top, right, bottom) == (0, 0, 8, 6)
+    for wrong in ((right, bottom, left, top), (left, top, right, top), (left, bottom, left, top)):
+        with pytest.raises(ps.InvalidArgumentError, match="bounds must be"):
+            a.window(*wrong)
+
+
 @pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")
 def test_a_profile_has_gdals_names_of_compressions(tmp_path: Path):
     values = np.eye(32, dtype="u1")[None]

@@ -276,7 +276,8 @@ class TiffHeader:
         Parameters
         ----------
         left, bottom, right, top
-            In the units of the coordinate system.
+            In the units of the coordinate system. If they increase downwards or decrease to the right in the image,
+            also in the order of `bounds`.
 
         Returns
         -------
@@ -291,7 +292,8 @@ class TiffHeader:
         a, b, c, d, e, f = self._needed_transform()
         if b or d:
             raise InvalidArgumentError("the image is rotated: it has no window of bounds", f"array '{self.uri}'")
-        if not (left < right and bottom < top):
+        in_order = (left < right or (a < 0 and left != right)) and (bottom < top or (e > 0 and bottom != top))
+        if not in_order:
             raise InvalidArgumentError(
                 f"bounds must be left < right and bottom < top, got {(left, bottom, right, top)}"
             )
