@@ -77,6 +77,15 @@ def test_fill_values_that_the_type_does_not_have_are_refused(tmp_path: Path, val
             read()
 
 
+@pytest.mark.parametrize("step", [3, 10, 7.5])
+def test_positions_on_edges_belong_to_the_pixel_that_begins_there(tmp_path: Path, step: float):
+    ps.save(tmp_path / "a.tif", np.ones((1, 40, 50), "u1"), transform=(step, 0, 500010, 0, -step, 4000020), nodata=0)
+    a = ps.open(tmp_path / "a.tif")
+    places = [(500010 + step * column, 4000020 - step * row) for row in range(41) for column in range(51)]
+    assert [a.index(*each) for each in places] == [(row, column) for row in range(41) for column in range(51)]
+    assert (a.sample(places).reshape(41, 51) == np.pad(np.ones((40, 50)), ((0, 1), (0, 1)))).all()
+
+
 def test_bounds_of_images_whose_first_row_is_the_southern_one_have_a_window(tmp_path: Path):
     ps.save(tmp_path / "a.tif", np.ones((1, 6, 8), "u1"), transform=(2, 0, 10, 0, 3, 50))
     a = ps.open(tmp_path / "a.tif")

@@ -260,8 +260,9 @@ class TiffHeader:
 
     def index(self, x: float, y: float) -> tuple[int, int]:
         """Return (row, column) of the pixel at a position, which may be outside the image."""
-        column, row = ~Transform(*self._needed_transform()) * (x, y)
-        return math.floor(row), math.floor(column)
+        a, b, c, d, e, f = self._needed_transform()
+        across, down, scale = x - c, y - f, a * e - b * d  # as in `sample`: exact on most edges of pixels
+        return math.floor((a * down - d * across) / scale), math.floor((e * across - b * down) / scale)
 
     def xy(self, row: float, column: float) -> tuple[float, float]:
         """Return (x, y) of a pixel's centre."""
