@@ -199,7 +199,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Run the files that take minutes first, so that no worker still runs one after the others have finished."""
     if not LONG and not any("[" in each for each in config.args):
         kept = sample(items) if SAMPLED else of_matrix(items)
-        config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+        config.hook.pytest_deselected(items=list({*items} - {*kept}))
         items[:] = kept
     long = (
         "test_bench_gpu",
