@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import penstock as ps
 import pytest
+from conftest import matrix
 
 Make = Callable[[Path], Any]
 
@@ -155,6 +156,7 @@ def _wanted(values: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
     return out
 
 
+@matrix
 @pytest.mark.parametrize("store", ["files", "dict"])
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("axis", [0, 1])
