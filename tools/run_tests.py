@@ -8,6 +8,7 @@ without a report of its own counts as one.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import platform
@@ -15,17 +16,20 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import xml.etree.ElementTree as ET
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 REPORTS = ROOT / "build" / "test-reports"
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 BUILDS = 9  # GB of disk space for all builds
+SHARED_MEMORY = Path("/dev/shm")  # a file system in memory, on Linux
+FILES = 6  # GB, for the files that all Python tests leave
 ASAN = "detect_stack_use_after_return=1:strict_string_checks=1"
 UBSAN = "print_stacktrace=1"
 ALL_CASES = bool(os.environ.get("PENSTOCK_ALL_CASES"))  # `make test-long`
@@ -120,7 +124,8 @@ class Stages:
         if self.fetched:
             self.fetched.wait()  # it has reported failed downloads; tests that need them are skipped
         report = REPORTS / "python.xml"
-        status = run(*self.pytest(report))
+        with files_in_memory() as environment:
+            status = run(*self.pytest(report), **environment)
         return count_junit(report, status)
 
     def asan(self) -> Counter[str]:
@@ -197,6 +202,34 @@ def inherited() -> dict[str, str]:
     """Our environment, except that Python may cache what it compiles: tests start some thousand interpreters, and each
     would compile the package again (0.2 s), and each worker of pytest the tests."""
     return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
+
+@contextlib.contextmanager
+def files_in_memory() -> Iterator[dict[str, str]]:
+    """An environment whose temporary files are in memory, if there is room.
+
+    The Python tests write some ten thousand objects, and each waits for the disk. The files of the C++ tests, of the
+    Python tests under AddressSanitizer and of `make test-long` are on the disk.
+    """
+    if ALL_CASES or not has_room(SHARED_MEMORY):
+        yield {}
+        return
+    prefix = "penstock-tests-"
+    with tempfile.TemporaryDirectory(prefix=prefix, dir=SHARED_MEMORY, ignore_cleanup_errors=True) as folder:
+        Path(folder).chmod(0o1777)  # as /tmp: some tests continue as another user
+        yield {"TMPDIR": folder}
+
+
+def has_room(folder: Path) -> bool:
+    """Whether a file system in memory has room for the tests' files, and the machine twice as much memory. Tests load
+    libraries that they compile, which a container's file system may forbid."""
+    try:
+        about, memory = os.statvfs(folder), Path("/proc/meminfo").read_text()
+    except OSError:
+        return False
+    available = int(memory.partition("MemAvailable:")[2].split()[0]) * 1024
+    free = about.f_bavail * about.f_frsize
+    return not about.f_flag & os.ST_NOEXEC and free >= FILES * 10**9 and available >= 2 * FILES * 10**9
 
 
 def output(*command: str) -> str:
