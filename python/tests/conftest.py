@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
+import shutil
 import signal
 import time
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +116,18 @@ def slow() -> tuple[Slow, np.ndarray]:
     """A store of 200 chunks that take four seconds in all (two with two workers)."""
     values = np.arange(200 * 10, dtype="<i4")
     return Slow(write(values, (10,))), values
+
+
+@pytest.fixture
+def tmp_path(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """pytest's folder of a test. If it is in memory, it is emptied after a test that passed, but not removed: a later
+    test would get its name again."""
+    failed = request.session.testsfailed
+    yield tmp_path
+    if tmp_path.is_relative_to("/dev/shm") and request.session.testsfailed == failed:
+        with contextlib.suppress(Exception):  # a test may have replaced what this calls
+            for each in tmp_path.iterdir():
+                shutil.rmtree(each, ignore_errors=True) if each.is_dir() and not each.is_symlink() else each.unlink()
 
 
 @pytest.fixture

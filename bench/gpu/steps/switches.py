@@ -11,6 +11,7 @@ from pathlib import Path
 from bench.gpu import arrays
 from bench.gpu.results import say
 from bench.gpu.run import GB, Row, Run
+from bench.gpu.steps.why import KERNELS
 
 ENVIRONMENTS: dict[str, dict[str, str]] = {
     "as it is": {},
@@ -28,7 +29,7 @@ def rows(run: Run) -> Iterator[Row]:
     yield "PTX translated by the driver", partial(translated, run)
     kernels = [each for each in run.options.kernels.split(",") if each]
     for array, spec in run.specs.items():
-        if not spec.codecs or not kernels:
+        if not spec.codecs or not kernels or (run.small and array not in KERNELS):
             continue
         for file in ("", *kernels):
             yield f"kernels of {Path(file).name or 'the build'}, {array}", partial(variant, run, array, file)

@@ -11,7 +11,7 @@ from bench.gpu import arrays
 from bench.gpu.results import say
 from bench.gpu.run import Row, Run
 
-# For Nsight Compute: an array for each codec.
+# For Nsight Compute, and with --small for kernels from other files: an array for each codec.
 KERNELS = ("benchmark", "rounded_zstd", "rounded_lz4", "rounded_zlib", "field_blosc")
 
 
