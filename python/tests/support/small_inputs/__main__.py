@@ -64,6 +64,7 @@ def _measure(name: str, folder: Path, out: int) -> None:
 
 def main(names: list[str]) -> None:
     """Measures each case in a forked process, so that modules are imported once."""
+    import gc
     import signal
     import tempfile
     import warnings
@@ -75,6 +76,7 @@ def main(names: list[str]) -> None:
         with contextlib.suppress(ImportError):
             __import__(module)
     warnings.simplefilter("ignore")  # this process has no other running threads when it forks
+    gc.freeze()  # what is imported is in no child's collection
     for name in names or list(CASES):
         with tempfile.TemporaryDirectory() as folder:
             child = os.fork()

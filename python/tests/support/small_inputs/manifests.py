@@ -37,10 +37,21 @@ def _manifest(name: str, edit: Callable[[dict[str, Any], bytes], bytes | None]) 
     add_case(f"manifest_{name}", make)
 
 
-def _with_table(document: dict[str, Any], plain: bytes) -> bytes:
-    packed = zlib.compress(plain, 9)
+def _with_table(document: dict[str, Any], plain: bytes, zeros: int = 0) -> bytes:
+    """The table of these bytes and a number of zeros. One MiB of zeros is compressed, and its stream repeated."""
+    block = bytes(1 << 20)
+    count, rest = divmod(zeros, len(block))
+    pack = zlib.compressobj(9, wbits=-15)
+    begin = pack.compress(plain) + pack.flush(zlib.Z_FULL_FLUSH)
+    repeated = pack.compress(block) + pack.flush(zlib.Z_FULL_FLUSH)
+    end = pack.compress(bytes(rest)) + pack.flush()
+    check = zlib.adler32(plain)
+    for _ in range(count):
+        check = zlib.adler32(block, check)
+    check = zlib.adler32(bytes(rest), check)
+    packed = b"\x78\xda" + begin + count * repeated + end + check.to_bytes(4, "big")
     document["table"] = {
-        "bytes": len(packed), "plain_bytes": len(plain), "crc32": zlib.crc32(packed), "codec": "zlib",
+        "bytes": len(packed), "plain_bytes": len(plain) + zeros, "crc32": zlib.crc32(packed), "codec": "zlib",
     }  # fmt: skip
     return packed
 
@@ -54,14 +65,12 @@ def _runs(document: dict[str, Any], table: bytes) -> bytes:
 def _large_table(document: dict[str, Any], table: bytes) -> bytes:
     entries = 90_000_000
     document["documents"][".zarray"]["shape"] = [4 * entries]
-    return _with_table(
-        document, struct.pack("<8sQQ5B3x", b"PSREFS01", entries, entries, 0, 0, 8, 0, 0) + bytes(8 * entries)
-    )
+    return _with_table(document, struct.pack("<8sQQ5B3x", b"PSREFS01", entries, entries, 0, 0, 8, 0, 0), 8 * entries)
 
 
 _manifest("runs", _runs)
 _manifest("large_table", _large_table)
-_manifest("table_of_zeros", lambda document, _: _with_table(document, bytes(900_000_000)))
+_manifest("table_of_zeros", lambda document, _: _with_table(document, b"", 900_000_000))
 _manifest(
     "objects",
     lambda document, _: document.update(
