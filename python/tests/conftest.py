@@ -7,7 +7,6 @@ import itertools
 import os
 import shutil
 import signal
-import time
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +17,7 @@ import penstock as ps
 import pytest
 import zarr
 from hypothesis import HealthCheck, settings
+from support.slow_store import Slow
 from zarr.codecs import BytesCodec, ShardingCodec, ZstdCodec
 
 settings.register_profile(
@@ -90,25 +90,6 @@ def either(*case: Any) -> tuple[bool, ...]:
 def examples(full: int) -> int:
     """The number of Hypothesis examples of a test: half of those of `make test-long`, under a sanitizer a quarter."""
     return full if LONG else full // 4 if SAMPLED else full // 2
-
-
-class Slow(ps.Store):
-    """A store that takes some time to return a chunk, and that counts the calls in progress."""
-
-    def __init__(self, values: dict[str, bytes], seconds: float = 0.02) -> None:
-        self.values, self.seconds = values, seconds
-        self.asked = 0
-        self.inside = 0
-
-    def get(self, key: str) -> bytes | None:
-        self.asked += 1
-        self.inside += 1
-        try:
-            if key != "zarr.json":
-                time.sleep(self.seconds)
-            return self.values.get(key)
-        finally:
-            self.inside -= 1
 
 
 @pytest.fixture

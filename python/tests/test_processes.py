@@ -21,7 +21,7 @@ import numpy as np
 import penstock as ps
 
 sys.path.insert(0, {tests!r})
-from conftest import Slow, write
+from support.slow_store import Slow, stored
 
 {setup}
 
@@ -41,7 +41,7 @@ except KeyboardInterrupt:
 else:
     print("not interrupted")
 """
-SLOW = "values = np.arange(20000, dtype='<i4')\nstore = Slow(write(values, (10,)))\na = ps.open(store)"
+SLOW = "values = np.arange(20000, dtype='<i4')\nstore = Slow(stored(values, (10,)))\na = ps.open(store)"
 FILE = "a = ps.open({path!r})"
 CHECK_SLOW = "store.inside == 0 and (a[:10] == values[:10]).all()"
 CHECK_FILE = "a[0, 0] == a[0, 0]"
@@ -220,7 +220,7 @@ def test_other_threads_run_during_a_large_read(big):
         "job = a.read_async(dtype='f8')",
         "global_array = a; a[:10]",
         "ctx = ps.Context(threads=2); b = ps.open(store, context=ctx); b[:40]; x = b[:40]",
-        "big = ps.open(write(np.zeros(1 << 20, '<i4'), (1 << 16,))); x = big[:]",
+        "big = ps.open(stored(np.zeros(1 << 20, '<i4'), (1 << 16,))); x = big[:]",
         "import threading; threading.Thread(target=lambda: a[:], daemon=True).start(); time.sleep(.1)",
     ],
 )
@@ -230,8 +230,8 @@ import sys, time
 import numpy as np
 import penstock as ps
 sys.path.insert(0, {os.path.dirname(__file__)!r})
-from conftest import Slow, write
-store = Slow(write(np.arange(2000, dtype='<i4'), (10,)))
+from support.slow_store import Slow, stored
+store = Slow(stored(np.arange(2000, dtype='<i4'), (10,)))
 a = ps.open(store)
 {program}
 """
