@@ -157,7 +157,7 @@ def is_named(path: str, error: ps.Error) -> bool:
 
 
 def test_every_page_reads_as_known_or_is_refused_by_name():
-    """Pages of 256 MB or more, those of one sparse file whose overviews are smaller, are read in `make test-long` only."""
+    """Pages of 256 MB or more, those of one sparse file with smaller overviews, are read in `make test-long` only."""
     same, wrong, large, without_pictures = 0, [], [], False
     for path, record in records("tif"):
         if not record.get("ok"):

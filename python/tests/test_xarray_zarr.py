@@ -13,7 +13,7 @@ import numpy as np
 import penstock as ps
 import pytest
 import zarr
-from conftest import ZARR_VERSION, as_bytes, matrix
+from conftest import LONG, ZARR_VERSION, as_bytes, matrix
 from zarr.codecs import BytesCodec
 
 xr = pytest.importorskip("xarray")
@@ -496,8 +496,10 @@ def test_values_load_asynchronously(stored):
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_workers_of_dask_distributed_read_it(stored):
+def test_workers_of_dask_distributed_read_it(stored, request):
     distributed = pytest.importorskip("distributed")
+    if not LONG and request.node.callspec.id not in ("v2", "v3 shards"):
+        pytest.skip("runs in `make test-long`: starting a worker takes seconds, and it opens as this process does")
     ours, theirs = both(stored, chunks={})
     options = {"n_workers": 1, "threads_per_worker": 2, "processes": True, "dashboard_address": None}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster):
