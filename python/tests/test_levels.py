@@ -315,6 +315,7 @@ def test_invalid_options_are_refused(tmp_path: Path) -> None:
             ps.open(store, level=0)
 
 
+@matrix
 @pytest.mark.parametrize(("given", "stored"), [("f8", "f4"), ("i2", "f4"), (">i4", "i2"), ("f4", "u1")])
 @pytest.mark.parametrize(
     ("shape", "chunks"), [((9000, 1000), (300, 500)), ((61, 300, 500), (1, 300, 500))], ids=["rows", "planes"]

@@ -13,6 +13,7 @@ from collections.abc import MutableMapping
 import numpy as np
 import penstock as ps
 import pytest
+from conftest import examples
 
 
 def make(values, chunks, names=None, shards=None, path=None):
@@ -64,7 +65,7 @@ def crop_of(values, origin, dims, crop, fill):
     return np.pad(values[tuple(index)], pads, constant_values=fill).squeeze(tuple(squeezed))
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(examples(60)))
 def test_batches_are_the_crops_that_numpy_cuts(seed):
     draw = random.Random(seed)
     names = ["t", "y", "x"][: draw.randint(1, 3)]
@@ -227,7 +228,7 @@ def test_crops_across_chunks_are_decoded_once_within_a_window():
     np.testing.assert_array_equal(np.sort(got[:, 0, 0]), np.sort(values[:59:5, :59:5].reshape(-1)))
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", range(examples(100)))
 def test_any_number_of_ranks_continues_where_others_stopped(seed):
     draw = random.Random(seed)
     count, batch = draw.randint(1, 300), draw.randint(1, 10)
