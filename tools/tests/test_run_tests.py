@@ -96,3 +96,19 @@ def test_only_the_builds_of_later_stages_run_ahead(monkeypatch: pytest.MonkeyPat
     stages = driver.Stages(2, ["lint", "unit", "python"])
     assert stages.build("unit") is None
     assert asked[-1] == []
+
+
+def test_files_are_in_memory_where_there_is_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not driver.has_room(tmp_path / "missing")
+    monkeypatch.setattr(driver, "ALL_CASES", False)
+    monkeypatch.setattr(driver, "SHARED_MEMORY", tmp_path)
+    monkeypatch.setattr(driver, "has_room", lambda folder: True)
+    with driver.files_in_memory() as environment:
+        folder = Path(environment["TMPDIR"])
+        assert folder.parent == tmp_path
+        assert folder.stat().st_mode & 0o777 == 0o777
+        (folder / "left").mkdir()
+    assert not folder.exists()
+    monkeypatch.setattr(driver, "ALL_CASES", True)
+    with driver.files_in_memory() as environment:
+        assert environment == {}
