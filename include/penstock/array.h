@@ -99,8 +99,8 @@ class PENSTOCK_API ticket {
   std::shared_ptr<read_job> job_;
 };
 
-/// A write in the background, from `array::write_async`: destroying this neither stops it nor waits. A forked child does
-/// not wait for writes of its parent: as for `ticket`.
+/// A write in the background, from `array::write_async`: destroying this neither stops it nor waits. A forked child
+/// does not wait for writes of its parent: as for `ticket`.
 class PENSTOCK_API write_ticket {
  public:
   write_ticket() noexcept = default;

@@ -190,7 +190,7 @@ def test_many_files_in_the_working_folder(tmp_path: Path, pattern: str, monkeypa
     [
         ([[1], [1, 2]], "[[1], [1, 2]]"),
         (["a", None], '["a", null]'),
-        (list(range(20_000)), json.dumps(list(range(20_000)))),  # more than an object's header holds
+        (list(range(20_000)), list(range(20_000))),  # more than the header of an object can hold
         ("a\0b", "a\0b"),
         (None, None),
         ([], []),

@@ -313,8 +313,7 @@ TEST(FailedChange, OfMetadataFlushesTheStore) {
   const group& root = std::get<group>(*opened);
   to->refuses = true;
   for (const auto& change : {std::function<bool()>([&] { return root.set_attributes("{}").ok(); }),
-                             std::function<bool()>([&] { return erase(root, "a").ok(); }),
-                             std::function<bool()>([&] {
+                             std::function<bool()>([&] { return erase(root, "a").ok(); }), std::function<bool()>([&] {
                                how.path = "b";
                                return create_array(to, how).ok();
                              })}) {

@@ -245,6 +245,46 @@ TEST(AppendFence, AnAppenderStoppedAtAnyStepDamagesNothing) {
   RecordProperty("schedules", static_cast<int>(schedules.load()));
 }
 
+// The shard of an unfinished append changes while its rows are cleared: a chunk that had no rows has some then.
+TEST(AppendFence, RowsThatAppearDuringARepairAreCleared) {
+  const auto memory = make_memory_store();
+  model_options options;
+  options.shape = {8, 3};
+  options.chunks = {2, 3};
+  options.shards = extents{8, 3};
+  options.missing = 1;
+  write_model(*memory, "", options);
+  const std::string shard = "c/0/0";
+  const auto put = [&](const std::string& key, std::span<const std::byte> bytes) {
+    const part whole(bytes);
+    EXPECT_TRUE(memory->put(key, {&whole, 1}, {}).ok());
+  };
+  const array whole = open_in(memory).value();
+  const auto write = [&](std::int64_t begin, std::int64_t end, std::int32_t value) {
+    const tensor_view rows{
+        reinterpret_cast<std::byte*>(&value), whole.type(), {static_cast<std::uint64_t>(end - begin), 3}, {0, 0}};
+    EXPECT_TRUE(whole.write(selection(basic_selection{{slice{begin, end, {}}}}), rows).ok());
+    return read_and_wait(*memory, shard, {}, byte_range::kAll - 1).value().bytes;
+  };
+  write(0, 5, 1);
+  const std::vector<std::byte> early = write(5, 6, 9), late = write(6, 8, 7);
+  ASSERT_TRUE(whole.resize({5, 3}).ok());
+  put(shard, early);
+  // The claim of an owner along axis 0 that no longer renews it, with a lease of 50 ms.
+  const std::string claim = "penstock-append 2 0123456789abcdef 50 1 - 0 0\n";
+  put(".penstock-append", std::as_bytes(std::span(claim)));
+  const auto between = std::make_shared<stopping_store>(memory, true, -1);
+  int puts = 0;
+  between->before_put = [&](std::string_view key) {
+    if (key == shard && puts++ == 0) put(shard, late);
+  };
+  const auto done = append(open_in(between).value(), 1, 5);
+  ASSERT_TRUE(done.ok()) << done.error().to_string();
+  EXPECT_GT(puts, 1);
+  const array grown = open_in(memory).value().resize({8, 3}).value();
+  EXPECT_EQ(column_of(grown), (std::vector<std::int32_t>{1, 1, 1, 1, 1, 5, 0, 0}));
+}
+
 TEST(AppendFence, ARenewedClaimIsNotTakenOver) {
   ::setenv("PENSTOCK_APPEND_LEASE", "0.1", 1);
   const auto memory = make_memory_store();

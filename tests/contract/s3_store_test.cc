@@ -183,6 +183,33 @@ TEST_F(S3Store, AFailedUploadLeavesNoPartsBehind) {
   EXPECT_TRUE(server_.objects().empty());
 }
 
+// The server answers "later" first, so that the second attempt may find what the first one did.
+TEST_F(S3Store, AnUploadThatLostLeavesNoPartsBehind) {
+  s3_store_options sizes;
+  sizes.multipart_bytes = 10;
+  sizes.part_bytes = 4;
+  server_.set("/bucket/k", "theirs");
+  write_condition absent;
+  absent.what = write_condition::kind::must_be_absent;
+  for (const auto& [status, code] : {std::pair(412, errc::version_changed), std::pair(403, errc::permission_denied)}) {
+    server_.clear_log();
+    std::atomic<int> ends{0};
+    server_.on_request([&, status = status](const request& asked, reply& out) {
+      const bool ends_upload = asked.method == "POST" && asked.target.find("uploadId") != std::string::npos;
+      if (ends_upload) out.status = ends++ == 0 ? 503 : status;
+    });
+    const auto done = put(*make(s3_flavour::aws, sizes), "0123456789abcdef", absent);
+    server_.on_request([](const request&, reply&) {});
+    ASSERT_FALSE(done.ok());
+    EXPECT_EQ(done.error().code(), code) << done.error().to_string();
+    EXPECT_EQ(ends, 2);
+    const auto log = server_.log();
+    EXPECT_EQ(log.back().method, "DELETE");
+    EXPECT_NE(log.back().target.find("uploadId"), std::string::npos);
+    EXPECT_EQ(server_.objects().at("/bucket/k"), "theirs");
+  }
+}
+
 TEST_F(S3Store, AnUploadThatFailsInItsLastResponseIsAnError) {
   s3_store_options sizes;
   sizes.multipart_bytes = 1;

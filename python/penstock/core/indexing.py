@@ -537,7 +537,7 @@ class Reads(_Base):
         if isinstance(key, Key):
             return key.select(self), None
         fields, rest = split_fields(key)
-        has_lists = any(is_list(item) or is_mask(item) for item in as_tuple(rest))  # a mask of a scalar is no list
+        has_lists = any(is_list(item) or is_mask(item) for item in as_tuple(rest))  # a mask of a scalar is not a list
         return (fancy(self, rest) if has_lists else rest), fields
 
     def _read_fancy(self, key: Any, threads: int, progress: Any) -> Any:
