@@ -90,8 +90,8 @@ nb::object token_of(const version* seen) {
 // The result of a Python store for `wanted`: only the bytes of the range, or None. The GIL is held.
 result<read_done> answer_bytes(PyObject* given, const byte_read& wanted) {
   if (given == Py_None) return error(errc::not_found, "no such key");
-  // The store may continue to use what it returned. A bytearray is copied, because it may be written to and resized; the
-  // memory of others stays exported while it is lent, so that it cannot be closed or resized.
+  // The store may continue to use what it returned. A bytearray is copied, because it may be written to and resized;
+  // the memory of others stays exported while it is lent, so that it cannot be closed or resized.
   const lending how = PyByteArray_Check(given) != 0 ? lending::copy : lending::lend;
   nb::object owner = nb::borrow(given);
   if (how == lending::lend && PyBytes_Check(given) == 0 && PyObject_CheckBuffer(given) != 0) {
