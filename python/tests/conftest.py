@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import itertools
 import os
 import shutil
@@ -189,6 +190,16 @@ def of_matrix(items: list[pytest.Item]) -> list[pytest.Item]:
                 left_out.add(item)
             seen |= new
     return [item for item in items if item not in left_out]
+
+
+def pytest_sessionstart() -> None:
+    """Collect no garbage while the tests are collected, nor what is there then: a million objects that stay."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.enable()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
