@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import os
 import subprocess
 import sys
@@ -61,6 +62,8 @@ class FakeCuda:
         self.driver.penstock_fake_cuda_fail(name.encode(), after, status)
 
     def hold_kernels(self, hold: bool = True) -> None:
+        """Let no kernel begin until the next call with False. No later garbage may wait for one."""
+        gc.collect()
         self.driver.penstock_fake_cuda_hold_kernels(int(hold))
 
     @contextlib.contextmanager

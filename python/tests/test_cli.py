@@ -503,7 +503,7 @@ def test_environment_variables_set_the_programs_context(sharded: Path, monkeypat
     monkeypatch.setenv("PENSTOCK_CHUNK_CACHE", "0")
     run("info", sharded)
     monkeypatch.setenv("PENSTOCK_CHUNK_CACHE", "much")
-    assert "PENSTOCK_CHUNK_CACHE: a size is a number of bytes" in run("info", sharded, status=1).stderr
+    assert "PENSTOCK_CHUNK_CACHE: a size must be a number of bytes" in run("info", sharded, status=1).stderr
 
 
 def test_closed_standard_output_is_an_error_without_a_traceback(tmp_path: Path) -> None:

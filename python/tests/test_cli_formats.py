@@ -462,9 +462,9 @@ def test_a_manifest_that_refers_to_itself_is_refused(tmp_path: Path) -> None:
         ({"path": "http://host/x"}, "are local files"),
         ({"stamp": [1]}, "size and modification time"),
         ({"shape": [7, -5]}, "the shape of"),
-        ({"shape": [8, 5]}, "was float32 (8, 5), it is float32 (7, 5)"),
+        ({"shape": [8, 5]}, "was float32 (8, 5), and is now float32 (7, 5)"),
         ({"dtype": "[["}, "the dtype of"),
-        ({"dtype": "<i4"}, "was int32 (7, 5), it is float32 (7, 5)"),
+        ({"dtype": "<i4"}, "was int32 (7, 5), and is now float32 (7, 5)"),
     ],
 )
 def test_manifests_of_joined_arrays_are_checked(tmp_path: Path, change: dict[str, Any], complaint: str) -> None:

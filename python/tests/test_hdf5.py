@@ -234,8 +234,8 @@ def test_unsupported_datasets_are_refused_by_name(tmp_path):
     for name, words in {
         "lists": "lists of arrays",
         "times": "H5T_TIME",
-        "virtual": "text of variable length shows a source of int16",
-        "of_lists": r"text of variable length shows a source of variable_length_list\[uint8\]",
+        "virtual": "text of variable length cannot show a source of int16",
+        "of_lists": r"text of variable length cannot show a source of variable_length_list\[uint8\]",
         "kind": "named type",
     }.items():
         with pytest.raises(ps.UnsupportedError, match=words) as caught:

@@ -189,7 +189,7 @@ def test_wrong_references_are_refused(files, value, words):
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ('"refs": {}, "refs": {}', "twice"),
+        ('"refs": {}, "refs": {}', "duplicate member"),
         ('"refs": {}, "gen": {}', "'gen'.* is a list"),
         ('"refs": {}, "gen": [{"key": "{{i}}", "url": "u", "dimensions": {"i": [1.5]}}]', "whole numbers"),
         ('"refs": {}, "gen": [{"key": "{{i}}", "url": "u", "dimensions": {"i": {"stop": "1"}}}]', "whole number"),

@@ -109,7 +109,7 @@ def test_names_of_members(tmp_path: Path) -> None:
     path = ps.save_shards(VALUES, tmp_path / "m_{}.npz", rows=6, name="file")[0]
     np.testing.assert_array_equal(np.load(path)["file"], VALUES)
     for suffix in (".h5", ".npz", ".npy"):
-        with pytest.raises(ps.InvalidArgumentError, match="name is"):
+        with pytest.raises(ps.InvalidArgumentError, match="name must be"):
             ps.save_shards(VALUES, tmp_path / f"m_{{}}{suffix}", rows=6, name="")
     with pytest.raises(ps.NotFoundError, match="no folder"):
         ps.save_manifest(

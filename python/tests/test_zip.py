@@ -106,7 +106,7 @@ def test_an_archive_that_was_replaced_is_read_again(objects, tmp_path):
     os.replace(archive(tmp_path / "y.zip", write(VALUES + 2, (16, 16), sharded((8, 4)))), path)
     assert same(array[...], VALUES + 2)
     path.unlink()
-    with pytest.raises(ps.StorageError, match="gone"):
+    with pytest.raises(ps.StorageError, match="the archive was removed"):
         array[...]
 
 
