@@ -34,6 +34,16 @@ bool holds_objects(const json& descr) {
   });
 }
 
+// Whether a field, or one within it, has a title in addition to its name: (('title', 'name'), '<i2').
+bool has_titles(const json& descr) {
+  const json::array_t* fields = descr.as_array();
+  if (fields == nullptr) return false;
+  return std::any_of(fields->begin(), fields->end(), [](const json& field) {
+    const json::array_t* parts = field.as_array();
+    return parts != nullptr && parts->size() > 1 && ((*parts)[0].as_array() != nullptr || has_titles((*parts)[1]));
+  });
+}
+
 result<extents> read_shape(const json& value) {
   const json::array_t* list = value.as_array();
   if (list == nullptr) return error(errc::corrupt_data, "the header's shape is not a tuple");
@@ -148,6 +158,8 @@ result<npy_header> parse_npy_header(std::span<const std::byte> begin) {
     return error(errc::unsupported, fmt::format("pickled Python objects (dtype {}) are not readable: unpickling a file "
                                                 "can run any code",
                                                 out.descr.dump()));
+  if (has_titles(out.descr))
+    return error(errc::unsupported, fmt::format("fields with titles (dtype {}) are not readable", out.descr.dump()));
   return out;
 }
 

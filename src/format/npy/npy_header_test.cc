@@ -135,6 +135,17 @@ TEST(NpyHeader, OfPickledObjectsIsRefused) {
   }
 }
 
+TEST(NpyHeader, OfFieldsWithTitlesIsRefused) {
+  for (const char* descr : {"[(('title', 'a'), '<f4')]", "[('a', '<f4'), (('title', 'b'), '<f4', (2,))]",
+                            "[('a', [(('title', 'b'), '<f4')])]"}) {
+    const auto header = parse_npy_header(bytes_of(write_npy_header(descr, storage_order::c, {1})));
+    EXPECT_EQ(header.error().code(), errc::unsupported) << descr;
+  }
+  // A shape, and names of fields, are not titles.
+  for (const char* descr : {"[('a', '<f4', (2, 3)), ('b', '<f4')]", "[('a', [('b', '<f4'), ('c', '<f4')], (2,))]"})
+    EXPECT_TRUE(parse_npy_header(bytes_of(write_npy_header(descr, storage_order::c, {1}))).ok()) << descr;
+}
+
 TEST(NpyHeader, LongerThanAnyIsRefusedBeforeMemoryIsTaken) {
   std::string text = file_with("", 2);
   text[11] = '\x7F';
