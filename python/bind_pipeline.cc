@@ -272,9 +272,12 @@ class chunk_ticket {
     if (from.missing().size() != from.size()) from.missing().assign(from.size(), 0);
     if (which >= from.size()) throw nb::index_error();
     const auto& where = *nb::cast<store_handle&>(store_).store;
-    const without_gil released;
-    ticket_ =
-        from.pipeline().start(with.context, where, from.items()[which], std::span(from.missing()).subspan(which, 1));
+    auto started = [&] {
+      const without_gil released;
+      return from.pipeline().start(with.context, where, from.items()[which],
+                                   std::span(from.missing()).subspan(which, 1));
+    }();
+    ticket_ = unwrap(std::move(started));
   }
   chunk_ticket(chunk_ticket&&) noexcept = default;
   ~chunk_ticket() {

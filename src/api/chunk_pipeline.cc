@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -200,7 +201,7 @@ result<> chunk_pipeline::read_to_device(const std::shared_ptr<penstock::context>
   settings.io_concurrency = state.io_concurrency();
   settings.missing = missing;
   settings.keep_alive = with;
-  read->start(sources, std::move(settings), state);
+  PENSTOCK_TRY(read->start(sources, std::move(settings), state));
   if (options.progress) {
     while (!read->wait_queued_for(options.poll_interval))
       if (!options.progress({read->done_bytes(), read->total_bytes()})) read->cancel();
@@ -217,8 +218,8 @@ result<> chunk_pipeline::read_to_device(const std::shared_ptr<penstock::context>
 
 std::string chunk_pipeline::device_path() const { return cuda::describe(cuda::split_chain(layout_->chains()[0])); }
 
-ticket chunk_pipeline::start(const std::shared_ptr<penstock::context>& with, const store& from, const chunk_item& item,
-                             std::span<std::uint8_t> missing) const {
+result<ticket> chunk_pipeline::start(const std::shared_ptr<penstock::context>& with, const store& from,
+                                     const chunk_item& item, std::span<std::uint8_t> missing) const {
   const source wanted = source_of(from, item);
   auto job = std::make_shared<read_job>(with->state());
   read_job::settings settings;
@@ -227,7 +228,11 @@ ticket chunk_pipeline::start(const std::shared_ptr<penstock::context>& with, con
   settings.missing = missing;
   settings.keep_alive = with;
   job->begin({&wanted, 1}, std::move(settings));
-  with->state().executor().start(job, 1);
+  try {
+    with->state().executor().start(job, 1);
+  } catch (const std::system_error&) {
+    return error(errc::resource_exhausted, "the system has no thread for a read");
+  }
   return ticket(std::move(job));
 }
 

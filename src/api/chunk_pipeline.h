@@ -77,8 +77,9 @@ class chunk_pipeline {
   std::string device_path() const;
 
   /// Starts to read one item on the context's threads. Its memory is borrowed until the ticket is done.
-  ticket start(const std::shared_ptr<penstock::context>& with, const store& from, const chunk_item& item,
-               std::span<std::uint8_t> missing) const;
+  /// \error resource_exhausted  The system has no thread for the read.
+  result<ticket> start(const std::shared_ptr<penstock::context>& with, const store& from, const chunk_item& item,
+                       std::span<std::uint8_t> missing) const;
 
   /// Items in memory of a device.
   struct device_place {

@@ -163,13 +163,13 @@ result<> device_tensor_state::begin(std::span<source> sources, std::shared_ptr<c
   PENSTOCK_ASSIGN(auto made, cuda::device_read::make(engine_, state, std::move(starts), block_.ready));
   PENSTOCK_TRY(made->convert(sources, view_.type));
   for (source& each : sources) each.space = memory_space::cuda;
-  read_ = std::move(made);
   read_job::settings settings;
   settings.workers = state.workers_for(options.threads);
   settings.io_concurrency = state.io_concurrency();
   settings.keep_alive = std::move(keep_alive);
   settings.note = std::move(note);
-  read_->start(sources, std::move(settings), state);
+  PENSTOCK_TRY(made->start(sources, std::move(settings), state));
+  read_ = std::move(made);
   return {};
 }
 

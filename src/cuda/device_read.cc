@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -131,7 +132,7 @@ result<> device_read::convert(std::span<const source> sources, const dtype& to) 
   return {};
 }
 
-void device_read::start(std::span<const source> sources, read_job::settings settings, context_state& state) {
+result<> device_read::start(std::span<const source> sources, read_job::settings settings, context_state& state) {
   sources_.assign(sources.begin(), sources.end());
   note_ = settings.note;
   keep_alive_ = settings.keep_alive;
@@ -147,7 +148,15 @@ void device_read::start(std::span<const source> sources, read_job::settings sett
   recorded_as_ = job_->recorded_as();
   slot_->recorded_as = recorded_as_;
   slot_->likely_cells = job_->total_cells();
-  state.executor().start(job_, workers);
+  try {
+    state.executor().start(job_, workers);
+  } catch (const std::system_error&) {
+    job_.reset();  // it holds this sink
+    error none(errc::resource_exhausted, "the system has no thread for a read");
+    if (!note_.empty()) none.note(note_);
+    return none;
+  }
+  return {};
 }
 
 // ---- the sink ----

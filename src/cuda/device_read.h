@@ -42,7 +42,8 @@ class device_read final : public cell_sink, public std::enable_shared_from_this<
   /// \error As `conversion_of`.
   result<> convert(std::span<const source> sources, const dtype& to);
   /// Starts the job on the context's threads. The limits of `settings` are the read's own.
-  void start(std::span<const source> sources, read_job::settings settings, context_state& state);
+  /// \error resource_exhausted  The system has no thread for the read, which can only be destroyed then.
+  result<> start(std::span<const source> sources, read_job::settings settings, context_state& state);
 
   bool queued() const noexcept { return job_->done(); }
   /// Waits until everything is queued on the device: for storage and for host work, not for the device.

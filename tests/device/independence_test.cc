@@ -1,11 +1,16 @@
 // Independent reads do not wait for each other: neither their copies, nor the page-locked memory for them.
 
 #include <chrono>
+#include <functional>
+#include <memory>
+#include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <penstock/penstock.h>
 #include "chains.h"
+#include "engine/pool_executor.h"
 #include "fake_device.h"
 #include "support/model_array.h"
 
@@ -88,6 +93,39 @@ TEST_F(DeviceIndependence, PageLockedMemoryIsReturnedAfterItsCopy) {
   EXPECT_FALSE(held.done());
   penstock_fake_cuda_hold_kernels(0);
   expect(held, slow);
+}
+
+/// Has no threads for reads in the background.
+class without_threads final : public executor {
+ public:
+  void run(const std::shared_ptr<job>& work, unsigned workers, const std::function<void()>& poll,
+           std::chrono::nanoseconds interval) override {
+    pool_.run(work, workers, poll, interval);
+  }
+  void start(std::shared_ptr<job> work, unsigned workers) override {
+    if (none) throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
+    pool_.start(std::move(work), workers);
+  }
+  bool none = true;
+
+ private:
+  pool_executor pool_{2};
+};
+
+TEST_F(DeviceIndependence, AReadWithoutAThreadFailsAndLaterOnesRun) {
+  const auto workers = std::make_shared<without_threads>();
+  context_options options;
+  options.threads = 2;
+  options.executor = workers;
+  ctx = context::make(options).value();
+  const array decoded = open("slow");
+  const auto refused = read_to_device(decoded, basic_selection());
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), errc::resource_exhausted);
+  EXPECT_NE(refused.error().to_string().find("array '"), std::string::npos) << refused.error().to_string();
+  workers->none = false;
+  device_tensor made = begin(decoded);
+  expect(made, slow);
 }
 
 // A read that waits for its caller's stream delays its own copies only: other reads get page-locked memory.
