@@ -313,6 +313,10 @@ http_transfer::verdict http_transfer::ended(CURL* handle, CURLcode code) {
     return retry(error_of_status(head_, std::string_view(error_body_).substr(0, kMaxErrorBody)), retry_after(head_),
                  settings_->retries);
   }
+  if (auto failure = is_error ? std::nullopt : exchange_->temporary_failure()) {
+    doubtful_ = true;
+    return retry(std::move(*failure), retry_after(head_), settings_->retries);
+  }
   const std::string_view text = std::string_view(error_body_).substr(0, kMaxErrorBody);
   auto end = is_error ? exchange_->failed(head_, text, doubtful_) : exchange_->end();
   if (!end.ok()) return over(std::move(end).error());

@@ -38,6 +38,7 @@ class asked final : public http_exchange {
 
   result<> prepare(http_request& out) override {
     answer_ = {};
+    answer_.doubtful = attempts_++ != 0;
     return question_.prepare(out);
   }
   result<> head(const http_head& head) override {
@@ -49,6 +50,9 @@ class asked final : public http_exchange {
       return error(errc::corrupt_data, "the server's response is too long");
     answer_.body.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     return appetite::more;
+  }
+  std::optional<error> temporary_failure() override {
+    return question_.temporary_failure ? question_.temporary_failure(answer_.body) : std::nullopt;
   }
   result<ending> end() override { return ending::whole; }
   result<ending> failed(const http_head& head, std::string_view body, bool doubtful) override {
@@ -69,6 +73,7 @@ class asked final : public http_exchange {
   http_question question_;
   answer_taker then_;
   http_answer answer_;
+  unsigned attempts_ = 0;
 };
 
 // The shared state of a requesting thread and the transport's.

@@ -51,6 +51,9 @@ class http_exchange {
     static_cast<void>(doubtful);
     return error_of_status(head, body);
   }
+  /// A temporary failure that a response below 300 reports in its body, queried before `end`: the request is repeated,
+  /// as after status 503.
+  virtual std::optional<error> temporary_failure() { return std::nullopt; }
   /// The request succeeded at `url`, to which its own URL redirected; or (empty) an earlier target no longer works.
   virtual void led_to(const std::string& url) { static_cast<void>(url); }
   /// Whether the response is short: it takes little more than the latency, and no bandwidth. Constant.
@@ -89,11 +92,13 @@ class http_transport {
 struct http_answer {
   http_head head;
   std::string body;
-  bool doubtful = false;  ///< for a refusal: an earlier attempt may have been executed
+  bool doubtful = false;  ///< an earlier attempt may have been executed
 };
 struct http_question {
   std::function<result<>(http_request&)> prepare;
   std::size_t max_body_bytes = std::size_t{64} << 20;  ///< a longer response is `corrupt_data`
+  /// As `http_exchange::temporary_failure`; empty: no body reports one.
+  std::function<std::optional<error>(std::string_view body)> temporary_failure;
 };
 /// Receives a response, or the error. Called once, on the transport's thread or inside `ask_then`; must not wait, and
 /// may make another request. Every permanent status of 300 and above is a response.

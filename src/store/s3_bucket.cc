@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+
 #include <penstock/extend/store.h>
 #include "base/sha256.h"
+#include "store/s3_listing.h"
 
 namespace penstock::inline v0 {
 
@@ -18,6 +21,15 @@ std::string s3_bucket::hash_of(std::span<const part> body) const {
 http_question s3_bucket::question(const s3_request& what) const {
   http_question out;
   out.max_body_bytes = what.max_answer_bytes;
+  if (what.answers_early) {
+    out.temporary_failure = [](std::string_view body) -> std::optional<error> {
+      const int status = status_in(body);
+      if (status != 500 && status != 503) return std::nullopt;
+      http_head head;
+      head.status = status;
+      return error_of_status(head, body);
+    };
+  }
   s3_request mine = what;
   if (mine.body_hash.empty()) mine.body_hash = hash_of(mine.body);
   out.prepare = [account = account_, mine = std::move(mine)](http_request& request) {
@@ -47,6 +59,19 @@ void s3_bucket::ask_then(const s3_request& what, std::stop_token stop, answer_ta
           then(std::move(answer));
         }
       });
+}
+
+// Source: Amazon S3 API Reference, CompleteMultipartUpload, and "Error responses".
+int status_in(std::string_view body) {
+  const std::string code = first_element(body, "Code");
+  if (code.empty()) return 0;
+  if (code == "InternalError") return 500;
+  if (code == "SlowDown" || code == "ServiceUnavailable") return 503;
+  if (code == "PreconditionFailed") return 412;
+  if (code == "ConditionalRequestConflict" || code == "OperationAborted") return 409;
+  if (code == "NoSuchUpload" || code == "NoSuchKey") return 404;
+  if (code == "AccessDenied") return 403;
+  return 200;
 }
 
 error s3_refusal(const http_answer& answer, bool conditional) {

@@ -27,6 +27,8 @@ struct s3_request {
   std::string body_hash;  ///< the result of `s3_bucket::hash_of` for the body; empty: computed with the request
   /// A page of a listing has a thousand keys of at most 1024 bytes, each byte perhaps an entity.
   std::size_t max_answer_bytes = std::size_t{16} << 20;
+  /// The server begins its response, with status 200, before it has executed the request: the body may report an error.
+  bool answers_early = false;
 };
 
 /// Requests to one bucket, signed for its account. Thread-safe.
@@ -57,6 +59,9 @@ class s3_bucket {
 };
 
 inline bool is_success(const http_answer& answer) noexcept { return answer.head.status < 300; }
+/// The status that the body of a response reports in place of 200, to a request with `answers_early`; 200 if it reports
+/// a code without a status, and 0 if it reports no error.
+int status_in(std::string_view body);
 /// The meaning of a refusal for a writer.
 error s3_refusal(const http_answer& answer, bool conditional);
 

@@ -200,23 +200,32 @@ void s3_write::complete_upload() {
   finish.headers = fields_;
   finish.headers.push_back({"Content-Type", "application/xml"});
   finish.body = {&document_, 1};
+  finish.answers_early = true;
   bucket_->ask_then(finish, stop_, [self = shared_from_this()](result<http_answer> answer) {
     self->upload_answered(std::move(answer));
   });
 }
 
+// \param reported  The result of `status_in` for the body of a success.
+error s3_write::end_refusal(http_answer& answer, int reported) const {
+  const bool may_conflict = conditional() || answer.doubtful;  // 404: an earlier attempt ended the upload
+  const bool has_status = reported >= 300 && (may_conflict || reported != 404);
+  if (reported != 0 && !has_status)
+    return {errc::io_error, fmt::format("the server could not combine the parts: {}: {}",
+                                        first_element(answer.body, "Code"), first_element(answer.body, "Message"))};
+  if (has_status) answer.head.status = reported;
+  return s3_refusal(answer, may_conflict);
+}
+
 void s3_write::upload_answered(result<http_answer> answer) {
   if (!answer.ok()) return give_up(std::move(answer).error());
-  if (answer->doubtful && !is_success(*answer)) {
-    refused_ = s3_refusal(*answer, true);  // 404: an earlier attempt ended the upload
-    return resolve_doubt();
-  }
-  if (!is_success(*answer)) return give_up(s3_refusal(*answer, conditional()));
   // A success may turn into a failure while the server works on it: then the document reports this.
-  if (const std::string code = first_element(answer->body, "Code"); !code.empty()) {
-    if (conditional() && code == "PreconditionFailed") return give_up(version_has_changed());
-    return give_up(error(errc::io_error, fmt::format("the server could not combine the parts: {}: {}", code,
-                                                     first_element(answer->body, "Message"))));
+  const int reported = is_success(*answer) ? status_in(answer->body) : 0;
+  if (!is_success(*answer) || reported != 0) {
+    error why = end_refusal(*answer, reported);
+    if (!answer->doubtful) return give_up(std::move(why));
+    refused_ = std::move(why);
+    return resolve_doubt();
   }
   const std::string tag = first_element(answer->body, "ETag");
   learn_version(std::move(*answer), tag);

@@ -55,6 +55,7 @@ class s3_write final : public std::enable_shared_from_this<s3_write> {
   void send_parts();
   void part_answered(std::size_t which, result<http_answer> answer);
   void complete_upload();
+  error end_refusal(http_answer& answer, int reported) const;
   void upload_answered(result<http_answer> answer);
   void give_up(error why);
 

@@ -210,16 +210,96 @@ TEST_F(S3Store, AnUploadThatLostLeavesNoPartsBehind) {
   }
 }
 
+bool ends_upload(const request& asked) {
+  return asked.method == "POST" && asked.target.find("uploadId") != std::string::npos;
+}
+
+/// A response that reports an error in its body only.
+void fail_in_body(reply& out, const std::string& code) {
+  out.status = 200;
+  out.body = " \n<Error><Code>" + code + "</Code><Message>sorry</Message></Error>";
+}
+
 TEST_F(S3Store, AnUploadThatFailsInItsLastResponseIsAnError) {
   s3_store_options sizes;
   sizes.multipart_bytes = 1;
-  server_.on_request([](const request& asked, reply& out) {
-    if (asked.method == "POST" && asked.target.find("uploadId") != std::string::npos)
-      out.body = "<Error><Code>InternalError</Code><Message>sorry</Message></Error>";
+  for (const auto& [reported, code] :
+       {std::pair("InvalidPart", errc::io_error), std::pair("AccessDenied", errc::permission_denied)}) {
+    server_.clear_log();
+    server_.on_request([reported = reported](const request& asked, reply& out) {
+      if (ends_upload(asked)) fail_in_body(out, reported);
+    });
+    const auto done = put(*make(s3_flavour::aws, sizes), "0123");
+    ASSERT_FALSE(done.ok());
+    EXPECT_EQ(done.error().code(), code);
+    EXPECT_NE(done.error().to_string().find(std::string(reported) + ": sorry"), std::string::npos)
+        << done.error().to_string();
+    EXPECT_EQ(server_.log().size(), 4U) << "begin, one part, end, cancel";
+  }
+}
+
+// Source: Amazon S3 API Reference, CompleteMultipartUpload: a response with status 200 may contain an error.
+TEST_F(S3Store, AnUploadIsEndedAgainAfterATemporaryErrorInItsLastResponse) {
+  s3_store_options sizes;
+  sizes.multipart_bytes = 1;
+  write_condition absent;
+  absent.what = write_condition::kind::must_be_absent;
+  for (const char* code : {"InternalError", "SlowDown", "ServiceUnavailable"}) {
+    server_.set("/bucket/k", "so that the first attempt is not executed");
+    std::atomic<int> ends{0};
+    server_.on_request([&](const request& asked, reply& out) {
+      if (!ends_upload(asked) || ends++ != 0) return;
+      server_.remove("/bucket/k");
+      fail_in_body(out, code);
+    });
+    const auto done = put(*make(s3_flavour::aws, sizes), "0123", absent);
+    server_.on_request([](const request&, reply&) {});
+    ASSERT_TRUE(done.ok()) << done.error().to_string();
+    EXPECT_EQ(ends, 2);
+    EXPECT_EQ(server_.objects().at("/bucket/k"), "0123");
+  }
+}
+
+TEST_F(S3Store, AnUploadThatAlwaysFailsInItsLastResponseIsAnError) {
+  s3_store_options sizes;
+  sizes.multipart_bytes = 1;
+  std::atomic<int> ends{0};
+  server_.on_request([&](const request& asked, reply& out) {
+    if (!ends_upload(asked)) return;
+    ++ends;
+    fail_in_body(out, "SlowDown");
   });
   const auto done = put(*make(s3_flavour::aws, sizes), "0123");
   ASSERT_FALSE(done.ok());
-  EXPECT_NE(done.error().to_string().find("InternalError: sorry"), std::string::npos) << done.error().to_string();
+  EXPECT_EQ(done.error().code(), errc::io_error);
+  EXPECT_NE(done.error().to_string().find("SlowDown: sorry"), std::string::npos) << done.error().to_string();
+  EXPECT_EQ(ends, 3);
+  EXPECT_EQ(server_.log().back().method, "DELETE");
+}
+
+// The first attempt may have been executed, or another writer was faster. The second one is refused in its body.
+TEST_F(S3Store, AnUploadThatReportedATemporaryErrorIsRecognised) {
+  s3_store_options sizes;
+  sizes.multipart_bytes = 1;
+  write_condition absent;
+  absent.what = write_condition::kind::must_be_absent;
+  for (const bool conditional : {false, true}) {
+    for (const char* text : {"mine", "theirs"}) {
+      server_.remove("/bucket/k");
+      std::atomic<int> ends{0};
+      server_.on_request([&](const request& asked, reply& out) {
+        if (!ends_upload(asked)) return;
+        server_.set("/bucket/k", text);
+        fail_in_body(out, ends++ == 0 ? "InternalError" : conditional ? "PreconditionFailed" : "NoSuchUpload");
+      });
+      const auto done = put(*make(s3_flavour::aws, sizes), "mine", conditional ? absent : write_condition());
+      server_.on_request([](const request&, reply&) {});
+      EXPECT_EQ(ends, 2);
+      EXPECT_EQ(done.ok(), text == std::string("mine")) << text;
+      EXPECT_EQ(done.ok() ? errc::version_changed : done.error().code(), errc::version_changed);
+      EXPECT_EQ(server_.objects().at("/bucket/k"), text);
+    }
+  }
 }
 
 // The first attempt is executed and its response lost; the second one finds the object that the first one wrote.
