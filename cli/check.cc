@@ -4,6 +4,7 @@
 
 #include "base/counted.h"
 #include "interrupt.h"
+#include "printable.h"
 #include "progress.h"
 #include "run.h"
 #include "verbs.h"
@@ -75,7 +76,7 @@ class checker {
   static constexpr int kMaxDepth = 64;
 
   result<> visit_array(const array& a, const std::string& path) {
-    progress_line line(path.empty() ? "checking" : "checking " + path);
+    progress_line line(path.empty() ? "checking" : "checking " + printable(path));
     read_options options;
     options.threads = given_.threads;
     options.progress = line.callback();
@@ -89,12 +90,12 @@ class checker {
     json::array_t failures;
     for (const auto& bad : report->failures) {
       failures.emplace_back(json::object_t{{"cell", bad.cell}, {"error", to_json(bad.what)}});
-      text_ += fmt::format("{}: {}\n", painted(color::red, bad.cell), bad.what.to_string());
+      text_ += fmt::format("{}: {}\n", painted(color::red, printable(bad.cell)), printable_lines(bad.what.to_string()));
     }
     if (report->failed > report->failures.size()) {
       text_ += fmt::format("... and {} more\n", report->failed - report->failures.size());
     }
-    text_ += fmt::format("{}: {} of {} {}, {} absent, {} decoded from {}\n", a.uri(),
+    text_ += fmt::format("{}: {} of {} {}, {} absent, {} decoded from {}\n", printable(a.uri()),
                          report->failed != 0 ? report->failed : report->cells, counted(report->cells, "chunk"),
                          report->failed != 0 ? painted(color::red, "bad") : painted(color::green, "good"),
                          report->absent, bytes_text(static_cast<double>(report->decoded_bytes)),
@@ -123,14 +124,14 @@ class checker {
     if (why.code() == errc::cancelled) return why.clone();
     good_ = false;
     ++bad_;
-    text_ += fmt::format("{}: {}\n", uri, why.to_string());
+    text_ += fmt::format("{}: {}\n", printable(uri), printable_lines(why.to_string()));
     arrays_.emplace_back(json::object_t{{"path", path}, {"uri", uri}, {"error", to_json(why)}});
     return {};
   }
 
   // Describes a member that may be valid but that this program does not read: not a fault.
   void unsupported(const std::string& path, const error& why) {
-    text_ += fmt::format("{}: not readable by penstock: {}\n", path, why.message());
+    text_ += fmt::format("{}: not readable by penstock: {}\n", printable(path), printable(why.message()));
     unsupported_.emplace_back(json::object_t{{"path", path}, {"error", to_json(why)}});
   }
 

@@ -12,6 +12,13 @@
 #include "base/nearest_word.h"
 
 namespace penstock::inline v0::cli {
+namespace {
+
+std::string not_negative(const std::string& given) {
+  return given.starts_with('-') ? fmt::format("must be 0 or more, got {}", given) : std::string();
+}
+
+}  // namespace
 
 void command::required(const char* name, std::string& value, const char* what) {
   app_->add_option(name, value, what)->required();
@@ -24,11 +31,12 @@ void command::required(const char* name, std::string& value, std::vector<std::st
 void command::option(const char* name, std::string& value, const char* what) { app_->add_option(name, value, what); }
 
 void command::option(const char* name, std::size_t& value, const char* what) {
-  app_->add_option(name, value, what)->capture_default_str();
+  // The parsing library converts a negative number to one near 2^64.
+  app_->add_option(name, value, what)->check(not_negative, "")->capture_default_str();
 }
 
 void command::option(const char* name, double& value, const char* what) {
-  app_->add_option(name, value, what)->check(CLI::NonNegativeNumber.description(""))->capture_default_str();
+  app_->add_option(name, value, what)->check(not_negative, "")->capture_default_str();
 }
 
 void command::option(const char* name, std::vector<std::string>& values, int count, const char* what) {

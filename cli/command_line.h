@@ -30,7 +30,7 @@ class command {
   void required(const char* name, std::string& value, const char* what);
   void required(const char* name, std::string& value, std::vector<std::string> one_of, const char* what);
   void option(const char* name, std::string& value, const char* what);
-  void option(const char* name, std::size_t& value, const char* what);  ///< default value, which the help shows
+  void option(const char* name, std::size_t& value, const char* what);  ///< at least 0; the help shows the default
   void option(const char* name, double& value, const char* what);       ///< at least 0
   void option(const char* name, std::vector<std::string>& values, int count, const char* what);
   void option(const char* name, std::string& value, std::vector<std::string> one_of, const char* what);

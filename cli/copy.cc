@@ -10,6 +10,7 @@
 #include <penstock/place.h>
 #include "base/counted.h"
 #include "interrupt.h"
+#include "printable.h"
 #include "progress.h"
 #include "run.h"
 #include "session.h"
@@ -105,14 +106,15 @@ result<copy_report> copy_opened(const opened& from, const std::string& to, const
 /// Writes a warning to stderr for each member that a copy omitted.
 void warn_of(const std::vector<copy_report::omitted_member>& omitted) {
   std::string text;
-  for (const auto& each : omitted) text += fmt::format("penstock: not copied: '{}' ({})\n", each.path, each.why);
+  for (const auto& each : omitted)
+    text += fmt::format("penstock: not copied: '{}' ({})\n", printable(each.path), printable(each.why));
   if (!text.empty()) static_cast<void>(write_all(2, std::as_bytes(std::span(text))));
 }
 
 std::string plan_text(const copy_report& report) {
   std::string text;
   for (const copy_step& each : report.steps)
-    text += fmt::format("{}{}\n", each.path.empty() ? "" : each.path + ": ", each.plan);
+    text += fmt::format("{}{}\n", each.path.empty() ? "" : printable(each.path) + ": ", printable(each.plan));
   return text;
 }
 

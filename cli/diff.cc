@@ -10,6 +10,7 @@
 #include <penstock/variable.h>
 #include "base/counted.h"
 #include "interrupt.h"
+#include "printable.h"
 #include "progress.h"
 #include "run.h"
 #include "slabs.h"
@@ -194,8 +195,8 @@ class comparison {
  private:
   void differs(const std::string& path, const char* what, const std::string& how, json::object_t more = {}) {
     if (count_++ >= given_.most) return;
-    const std::string shown = path.empty() ? "/" : path;
-    text_ += fmt::format("{}: {}: {}\n", shown, painted(color::red, what), how);
+    const std::string shown = path.empty() ? "/" : printable(path);
+    text_ += fmt::format("{}: {}: {}\n", shown, painted(color::red, what), printable(how));
     json::object_t document{{"path", path}, {"what", what}, {"text", how}};
     for (auto& each : more) document.push_back(std::move(each));
     documents_.emplace_back(std::move(document));

@@ -10,6 +10,7 @@
 #include "base/counted.h"
 #include "csv.h"
 #include "npy.h"
+#include "printable.h"
 #include "run.h"
 #include "values.h"
 #include "verbs.h"
@@ -89,7 +90,8 @@ int head(const session& speak, const head_arguments& given) {
   if (given.format == "csv") return speak.print(csv_rows(type, resolved->shape, values.data()));
   std::string title = fmt::format("{} {}{}", a->uri(), type.name(),
                                   rank == 0 ? "" : fmt::format(", {} of {}", to_string(which), to_string(a->shape())));
-  return speak.print(painted(color::dim, title) + "\n" + block_text(type, resolved->shape, values.data()) + "\n");
+  return speak.print(painted(color::dim, printable(title)) + "\n" + block_text(type, resolved->shape, values.data()) +
+                     "\n");
 }
 
 }  // namespace

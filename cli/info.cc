@@ -7,6 +7,7 @@
 
 #include "base/counted.h"
 #include "dimensions.h"
+#include "printable.h"
 #include "run.h"
 #include "tiff_info.h"
 #include "values.h"
@@ -88,7 +89,7 @@ std::string attribute_lines(const std::string& document, const std::string& inde
   std::string text;
   if (attributes.as_object() == nullptr) return text;
   for (const auto& [key, value] : *attributes.as_object())
-    text += fmt::format("{}{}: {}\n", indent, key, shortened(value));
+    text += fmt::format("{}{}: {}\n", indent, printable(key), printable(shortened(value)));
   return text;
 }
 
@@ -100,7 +101,8 @@ std::string attributes_text(const std::string& document) {
 std::string dimension_lines(const std::vector<dimension>& dimensions, const std::string& indent) {
   std::string text;
   for (const dimension& each : dimensions)
-    text += fmt::format("{}{} = {}{}\n", indent, each.name, each.length, each.is_unlimited ? ", unlimited" : "");
+    text +=
+        fmt::format("{}{} = {}{}\n", indent, printable(each.name), each.length, each.is_unlimited ? ", unlimited" : "");
   return text;
 }
 
@@ -110,7 +112,7 @@ std::string named_shape(const array& a) {
   std::vector<std::string> axes;
   for (std::size_t d = 0; d < a.shape().size(); ++d) {
     const auto& name = a.dimension_names()[d];
-    axes.push_back(name ? fmt::format("{}={}", *name, a.shape()[d]) : fmt::format("{}", a.shape()[d]));
+    axes.push_back(name ? fmt::format("{}={}", printable(*name), a.shape()[d]) : fmt::format("{}", a.shape()[d]));
   }
   return fmt::format("({}{})", fmt::join(axes, ", "), axes.size() == 1 && !a.dimension_names()[0] ? "," : "");
 }
@@ -119,13 +121,13 @@ std::string named_shape(const array& a) {
 /// chunk in the usual byte order.
 std::string variable_text(const array& a) {
   constexpr std::string_view kNext = " | ";
-  std::string text = fmt::format("{} {}", a.type().name(), named_shape(a));
+  std::string text = fmt::format("{} {}", printable(a.type().name()), named_shape(a));
   if (count_grid(a).cells > 1) text += fmt::format(", chunks {}", to_string(a.chunks()));
   std::string_view codecs = a.codecs_text();
   const std::string_view first = codecs.substr(0, codecs.find(kNext));
   if (first == "bytes" || first == "bytes(little)")
     codecs.remove_prefix(std::min(first.size() + kNext.size(), codecs.size()));
-  if (!codecs.empty()) text += fmt::format(", {}", codecs);
+  if (!codecs.empty()) text += fmt::format(", {}", printable(codecs));
   return text;
 }
 
@@ -133,7 +135,7 @@ std::string array_text(const array& a) {
   const grid_counts counts = count_grid(a);
   std::string text;
   const auto line = [&text](const char* label, const std::string& value) {
-    text += fmt::format("{:<11} {}\n", label, value);
+    text += fmt::format("{:<11} {}\n", label, printable(value));
   };
   line("array", a.uri());
   line("format", a.format());
@@ -200,20 +202,21 @@ struct tree {
       json::object_t document = *array_json(*a).as_object();
       document.insert(document.begin(), {"name", name});
       documents.emplace_back(std::move(document));
-      const std::string what =
-          described_.with_details ? variable_text(*a) : fmt::format("{} {}", a->type().name(), to_string(a->shape()));
-      text += fmt::format("{}{}{}  {}\n", indent, branch, name, painted(color::dim, what));
+      const std::string what = described_.with_details
+                                   ? variable_text(*a)
+                                   : fmt::format("{} {}", printable(a->type().name()), to_string(a->shape()));
+      text += fmt::format("{}{}{}  {}\n", indent, branch, printable(name), painted(color::dim, what));
       if (described_.with_details) text += attribute_lines(a->attributes_json(), inner + "    ");
       return;
     }
     const opened_group& g = *std::get<std::shared_ptr<const opened_group>>(*found);
     if (const auto known = described_.paths.find(g.identity()); known != described_.paths.end()) {
-      text += fmt::format("{}{}{}/  -> {}\n", indent, branch, name, known->second);
+      text += fmt::format("{}{}{}/  -> {}\n", indent, branch, printable(name), printable(known->second));
       documents.emplace_back(json::object_t{
           {"name", name}, {"kind", "group"}, {"uri", g.uri()}, {"format", g.format()}, {"same_as", known->second}});
       return;
     }
-    text += fmt::format("{}{}{}\n", indent, branch, painted(color::blue, name + "/"));
+    text += fmt::format("{}{}{}\n", indent, branch, painted(color::blue, printable(name) + "/"));
     tree below(described_);
     const std::string own_path = (path == "/" ? path : path + "/") + name;
     if (depth < kMostIndent) below.describe(g, own_path, inner, depth + 1);
@@ -236,7 +239,8 @@ struct tree {
   void failed(const std::string& name, const std::string& indent, bool last, const error& why) {
     // Objects that this release cannot read are listed: their line has the reason, as for `check`.
     complete = complete && why.code() == errc::unsupported;
-    text += fmt::format("{}{}{}  {}: {}\n", indent, last ? "└── " : "├── ", name, to_string(why.code()), why.message());
+    text += fmt::format("{}{}{}  {}: {}\n", indent, last ? "└── " : "├── ", printable(name), to_string(why.code()),
+                        printable(why.message()));
     documents.emplace_back(json::object_t{{"name", name}, {"error", to_json(why)}});
   }
 
@@ -259,12 +263,12 @@ int describe_group(const session& speak, const opened_group& g, bool with_detail
                                                  {"children", std::move(children.documents)}});
   } else if (with_details) {
     const std::string dimensions = dimension_lines(children.dimensions, "  ");
-    status = speak.print(fmt::format("{:<11} {}\n{:<11} {}{}\n{}{}{}", "group", g.uri(), "format", g.format(),
-                                     g.consolidated() ? ", consolidated" : "",
+    status = speak.print(fmt::format("{:<11} {}\n{:<11} {}{}\n{}{}{}", "group", printable(g.uri()), "format",
+                                     g.format(), g.consolidated() ? ", consolidated" : "",
                                      dimensions.empty() ? dimensions : "dimensions\n" + dimensions,
                                      attributes_text(g.attributes_json()), children.text));
   } else {
-    status = speak.print(fmt::format("{}\n{}", g.uri(), children.text));
+    status = speak.print(fmt::format("{}\n{}", printable(g.uri()), children.text));
   }
   return status == kOk && !children.complete ? kFailed : status;
 }
@@ -290,7 +294,7 @@ int show_tree(const session& speak, const std::string& uri) {
     return describe_group(speak, **g, false);
   const array& a = std::get<array>(*found);
   if (speak.as_json) return speak.print_document(array_json(a));
-  return speak.print(fmt::format("{}  {} {}\n", a.uri(), a.type().name(), to_string(a.shape())));
+  return speak.print(fmt::format("{}  {} {}\n", printable(a.uri()), printable(a.type().name()), to_string(a.shape())));
 }
 
 }  // namespace

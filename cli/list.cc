@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <penstock/variable.h>
+#include "printable.h"
 #include "run.h"
 #include "values.h"
 #include "verbs.h"
@@ -62,7 +63,9 @@ std::string padded(const std::string& text, std::size_t width) {
   return text + std::string(width - std::min(width, width_of(text)), ' ');
 }
 
-std::string text_of(const std::vector<row>& rows, bool long_lines) {
+std::string text_of(std::vector<row> rows, bool long_lines) {
+  for (row& each : rows)
+    for (std::string* const text : {&each.name, &each.type, &each.codecs}) *text = printable(*text);
   std::size_t names = 0, types = 0, shapes = 0, bytes = 0, chunks = 0;
   for (const row& each : rows) {
     names = std::max(names, width_of(each.name) + (each.is_group ? 1 : 0));
@@ -131,7 +134,7 @@ int list(const session& speak, const list_arguments& given) {
     status = speak.print_document(json::object_t{{"uri", given.uri}, {"members", std::move(documents)}});
   } else if (given.only_names) {
     std::string text;
-    for (const row& each : rows) text += each.name + "\n";
+    for (const row& each : rows) text += printable(each.name) + "\n";
     status = speak.print(text);
   } else {
     status = speak.print(given.format == "csv" ? csv_of(rows) : text_of(rows, given.long_lines));

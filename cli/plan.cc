@@ -1,4 +1,5 @@
 #include <penstock/device.h>
+#include "printable.h"
 #include "run.h"
 #include "verbs.h"
 
@@ -23,7 +24,7 @@ int plan(const session& speak, const plan_arguments& given) {
     if (!text.ok()) return speak.fail(text.error());
     if (text->empty() || text->back() != '\n') *text += '\n';
     if (given.device) *text += "on a CUDA device: " + device_path(*a) + "\n";
-    return speak.print(*text);
+    return speak.print(printable_lines(*text));
   }
   auto sums = given.device ? device_plan_json(*a, *resolved) : a->plan_json(*resolved);
   if (!sums.ok()) return speak.fail(sums.error());

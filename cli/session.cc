@@ -13,6 +13,7 @@
 #include "base/counted.h"
 #include "driver/schemes.h"
 #include "interrupt.h"
+#include "printable.h"
 #include "run.h"
 
 namespace penstock::inline v0::cli {
@@ -95,6 +96,10 @@ result<option_value> fields_of(const std::vector<std::string>& headers) {
   return out;
 }
 
+bool is_number(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("-.0123456789") == std::string_view::npos;
+}
+
 /// The given flags, in the order of the help.
 result<storage_options> given_options(const storage_flags& from) {
   storage_options out;
@@ -125,7 +130,8 @@ result<remote_options> storage_flags::options() const {
     for (const auto& [name, value] : given)
       if (name == each.option)
         if (auto set = set_remote_option(out, name, value); !set.ok())
-          return error(errc::invalid_argument, fmt::format("{}: {}", each.name(), set.error().message()));
+          return error(errc::invalid_argument, fmt::format("{}: {}{}", each.name(), set.error().message(),
+                                                           is_number(value.text) ? ", got " + value.text : ""));
   return out;
 }
 
@@ -184,7 +190,7 @@ int session::fail(const error& failure) const {
     const std::string text = document.dump(2) + "\n";
     (void)write_all(STDOUT_FILENO, std::as_bytes(std::span(text)));
   } else {
-    const std::string text = fmt::format("{}{}\n", error_prefix(), failure.to_string());
+    const std::string text = fmt::format("{}{}\n", error_prefix(), printable_lines(failure.to_string()));
     (void)write_all(STDERR_FILENO, std::as_bytes(std::span(text)));
   }
   return kFailed;
@@ -194,7 +200,7 @@ int session::refuse(const std::string& why) const {
   if (as_json) {
     fail(error(errc::invalid_argument, why));
   } else {
-    const std::string text = fmt::format("{}{}\n", error_prefix(), why);
+    const std::string text = fmt::format("{}{}\n", error_prefix(), printable_lines(why));
     (void)write_all(STDERR_FILENO, std::as_bytes(std::span(text)));
   }
   return kUsage;

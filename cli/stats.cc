@@ -8,6 +8,7 @@
 
 #include "base/counted.h"
 #include "interrupt.h"
+#include "printable.h"
 #include "progress.h"
 #include "run.h"
 #include "slabs.h"
@@ -147,8 +148,8 @@ int report(const session& speak, const stats_arguments& given, const array& a, c
                             {"std", none || !std::isfinite(found.deviation()) ? json() : json(found.deviation())}};
     return speak.print_document(std::move(document));
   }
-  std::string text = fmt::format("{:<9} {}\n{:<9} {} {}, {}\n", "array", a.uri(), "selection", a.type().name(),
-                                 to_string(all.shape), counted(*total, "element"));
+  std::string text = fmt::format("{:<9} {}\n{:<9} {} {}, {}\n", "array", printable(a.uri()), "selection",
+                                 a.type().name(), to_string(all.shape), counted(*total, "element"));
   if (found.missing() != 0) text += fmt::format("{:<9} {}\n", "nan", found.missing());
   if (skip) text += fmt::format("{:<9} {}\n", "skipped", found.skipped());
   if (none) return speak.print(text + "no elements to sum up\n");

@@ -17,6 +17,7 @@
 #include "cog_rules.h"
 #include "format/tiff/tiff_names.h"
 #include "format/tiff/tiff_values.h"
+#include "printable.h"
 #include "values.h"
 
 namespace penstock::inline v0::cli {
@@ -306,7 +307,7 @@ void add_bands(std::string& to, const json& bands) {
         lines.push_back(fmt::format("    {}: {}", name, python_text(value, false)));
     }
     for (const auto& [name, value] : *band.find("Metadata")->as_object())
-      lines.push_back(fmt::format("    {}: {}", name, python_text(value, false)));
+      lines.push_back(fmt::format("    {}: {}", printable(name), python_text(value, false)));
     if (lines.size() > 1) to += fmt::format("\n{}\n{}\n", title, fmt::join(lines, "\n"));
   }
 }
@@ -368,9 +369,9 @@ std::string tiff_text(const json& document) {
   add_section(out, "Profile", *document.find("Profile"));
   add_section(out, "Geo", *document.find("GEO"));
   for (const auto& [title, section] : *document.find("Tags")->as_object()) {
-    out += fmt::format("\n{}\n", title);
+    out += fmt::format("\n{}\n", printable(title));
     for (const auto& [name, value] : *section.as_object())
-      out += fmt::format("    {}: {}\n", name, python_text(value, false));
+      out += fmt::format("    {}: {}\n", printable(name), python_text(value, false));
   }
   add_bands(out, *document.find("Band Metadata"));
   add_levels(out, *document.find("IFD"));
@@ -379,7 +380,7 @@ std::string tiff_text(const json& document) {
   if (!errors.empty() || !warnings.empty()) out += "\nCOG Validation info\n";
   for (const json& each : warnings) out += fmt::format("    - WARNING {}\n", python_text(each, false));
   for (const json& each : errors) out += fmt::format("    - ERROR   {}\n", python_text(each, false));
-  return out;
+  return printable_lines(out);
 }
 
 }  // namespace penstock::inline v0::cli

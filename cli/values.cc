@@ -10,6 +10,7 @@
 
 #include <penstock/variable.h>
 #include "array/list_items.h"
+#include "printable.h"
 
 namespace penstock::inline v0::cli {
 namespace {
@@ -136,15 +137,11 @@ std::string in_quotes(std::string_view text) {
     if (each == quote || each == '\\') {
       out += '\\';
       out += each;
-    } else if (each == '\n') {
-      out += "\\n";
-    } else if (static_cast<unsigned char>(each) < 0x20 || each == 0x7f) {
-      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(each));
     } else {
       out += each;
     }
   }
-  return out + quote;
+  return printable(out) + quote;
 }
 
 std::int64_t signed_value(std::uint32_t bytes, const std::byte* item) {

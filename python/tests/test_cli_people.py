@@ -81,6 +81,48 @@ def test_head_shows_the_first_elements(group: Path, run: Run):
     assert run("head", group)[0] == 1
 
 
+def test_names_have_no_control_characters_in_text(tmp_path: Path, run: Run):
+    name, key = "a\n\x1b[31m", "\x9b31m\x7f"
+    made = ps.create_group(tmp_path / "g.zarr", attributes={key: 1})
+    made.create_array(name, data=np.arange(3), dimension_names=("\x1b]0;x\x07",), attributes={key: "\x9b"})
+    made.create_group("\x1b[2J").create_array("b", data=np.int32(1))
+    for verb in (["ls"], ["ls", "-l"], ["ls", "-1"], ["tree"], ["info"], ["check"]):
+        status, out, err = run(verb[0], tmp_path / "g.zarr", *verb[1:])
+        assert status == 0, err
+        assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", out + err), (verb, out, err)
+        assert r"a\n\x1b[31m" in out, (verb, out)
+    assert r"\x9b31m\x7f" in run("info", tmp_path / "g.zarr")[1]
+    assert "\x1b" not in run("info", tmp_path / "g.zarr" / name)[1]
+    assert "\x1b" not in run("head", tmp_path / "g.zarr" / name)[1]
+    status, _, err = run("info", tmp_path / "g.zarr" / "\x1b[1m")
+    assert status == 1
+    assert r"\x1b[1m" in err
+    assert "\x1b" not in err
+    members = json.loads(run("ls", tmp_path / "g.zarr", "--json")[1])["members"]
+    assert {each["name"] for each in members} == {name, "\x1b[2J"}
+
+
+def test_negative_counts_are_refused(group: Path, tmp_path: Path, run: Run):
+    for words in (
+        ("head", group / "t2m", "-n", "-1"),
+        ("plan", group / "t2m", "--lines", "-1"),
+        ("check", group, "--max-failures", "-1"),
+        ("check", group, "--threads", "-1"),
+        ("check", group, "--retries", "-1"),
+        ("shard", group / "t2m", tmp_path / "x_{}.npy", "--rows", "-1"),
+        ("shard", group / "t2m", tmp_path / "x_{}.npy", "--shards", "-1"),
+        ("diff", group, group, "--rtol", "-1"),
+        ("convert", group / "t2m", tmp_path / "x_{}.npy", "--rows", "-1"),
+        ("convert", group, tmp_path / "b.zarr", "--threads", "-1"),
+        ("read", group / "t2m", "-o", tmp_path / "x.png", "--threads", "-1"),
+        ("read", group / "t2m", "-o", tmp_path / "x.png", "--shape", "-1", "5"),
+    ):
+        status, out, err = run(*words)
+        assert (status, out) == (2, ""), (words, err)
+        assert re.search(r"(got|Value) -1\b", err), (words, err)
+    assert [each.name for each in tmp_path.iterdir()] == ["g.zarr"]
+
+
 @pytest.mark.parametrize("dtype", ["bool", "i1", "u2", "i4", "i8", "u8", "f2", "f4", "f8"])
 def test_stats_equal_numpys(tmp_path: Path, run: Run, dtype: str):
     values = np.random.default_rng(1).integers(0, 100, (70, 90)).astype(dtype)

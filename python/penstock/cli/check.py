@@ -7,7 +7,8 @@ import os
 from typing import Any
 
 from penstock import _core
-from penstock.cli.parser import Parser
+from penstock.cli.parser import Parser, at_least
+from penstock.cli.printable import printable, printable_lines
 from penstock.cli.read import fail
 from penstock.core.context import current_context
 from penstock.core.errors import ConflictError, CorruptDataError, Error
@@ -69,8 +70,8 @@ def main(arguments: list[str]) -> int:
     """Run the verb. Returns its exit status."""
     parser = Parser("check")
     parser.add_argument("URI")
-    parser.add_argument("--max-failures", type=int, default=100)
-    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--max-failures", type=at_least(0), default=100)
+    parser.add_argument("--threads", type=at_least(1), default=os.cpu_count() or 1)
     parser.add_argument("--json", action="store_true")
     try:
         given = parser.parse_args(arguments)
@@ -93,8 +94,8 @@ def main(arguments: list[str]) -> int:
         print(json.dumps(report))
         return 1 if bad else 0
     for cell, wrong in bad[: given.max_failures]:
-        print(f"{cell}: {wrong}")
+        print(f"{printable(cell)}: {printable_lines(str(wrong))}")
     if len(bad) > given.max_failures:
         print(f"... and {len(bad) - given.max_failures} more")
-    print(f"{given.URI}: {counted(cells, 'row group')}, {counted(len(bad), 'failure')}")
+    print(f"{printable(given.URI)}: {counted(cells, 'row group')}, {counted(len(bad), 'failure')}")
     return 1 if bad else 0

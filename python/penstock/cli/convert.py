@@ -12,7 +12,8 @@ from penstock.api.convert import convert, is_pattern
 from penstock.api.open import open
 from penstock.api.rechunk import RechunkPlan
 from penstock.cli import storage
-from penstock.cli.parser import Parser
+from penstock.cli.parser import Parser, at_least
+from penstock.cli.printable import printable, printable_lines
 from penstock.cli.read import fail
 from penstock.core.array import Array
 from penstock.core.context import Context
@@ -42,7 +43,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("target", metavar="DST", help="a path; a URI for Zarr")
     parser.add_argument("--chunks", help="of Zarr and HDF5: 64,64, or time=24,lat=-1 by name, or 8MiB")
     parser.add_argument("--shards", help="of Zarr: as --chunks, or 'auto' or 'none'; the number of many files")
-    parser.add_argument("--rows", type=int, help="of each of many files")
+    parser.add_argument("--rows", type=at_least(1), help="of each of many files")
     parser.add_argument("--codec", help="of Zarr: names (zstd), or JSON")
     parser.add_argument("--zarr-format", type=int, choices=(2, 3))
     parser.add_argument("--memory", help="of Zarr and .npy: for blocks of elements, such as 2GiB")
@@ -51,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--resume", action="store_true", help="of Zarr: continue an interrupted copy")
     parser.add_argument("--overwrite", action="store_true", help="replace the destination")
     parser.add_argument("--verify", action="store_true", help="read the copy and the source, and compare")
-    parser.add_argument("--threads", type=int)
+    parser.add_argument("--threads", type=at_least(1))
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     storage.add_flags(parser)
     return parser
@@ -111,13 +112,17 @@ def main(arguments: list[str]) -> int:
         return 130
     if isinstance(made, RechunkPlan):
         steps = [dataclasses.asdict(step) for step in made.steps]
-        print(json.dumps({"steps": steps}, indent=2) if as_json else str(made) or "nothing needs encoding")
+        print(
+            json.dumps({"steps": steps}, indent=2)
+            if as_json
+            else printable_lines(str(made)) or "nothing needs encoding"
+        )
         return 0
     kind = f"an array {made.shape}" if isinstance(made, Array) else "a group"
     if as_json:
         print(json.dumps({"source": given.source, "destination": given.target, "format": made.format}, indent=2))
     else:
-        print(f"{given.target}: {kind} in {made.format}")
+        print(f"{printable(given.target)}: {kind} in {made.format}")
     return 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from penstock import _core
@@ -29,6 +30,21 @@ class Parser(argparse.ArgumentParser):
         known = [str(each) for each in action.choices]
         message = f"'{value}' is not one of {', '.join(known)}{suggestion(str(value), known)}"
         raise argparse.ArgumentError(action, message)
+
+
+def at_least(least: int) -> Callable[[str], int]:
+    """The `type` of an argument that is a whole number of `least` or more."""
+
+    def parse(text: str) -> int:
+        try:
+            number = int(text.removesuffix(".0"))  # `read` passes -1 as " -1.0"
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"takes a whole number, got '{text.strip()}'") from None
+        if number < least:
+            raise argparse.ArgumentTypeError(f"must be {least} or more, got {number}")
+        return number
+
+    return parse
 
 
 def suggestion(typed: str, among: list[str]) -> str:

@@ -20,7 +20,8 @@ from penstock._core import held_nodata
 from penstock.api.open import open as open_array
 from penstock.api.save import save
 from penstock.cli import storage
-from penstock.cli.parser import Parser
+from penstock.cli.parser import Parser, at_least
+from penstock.cli.printable import printable_lines
 from penstock.core.array import Array
 from penstock.core.errors import (
     ConflictError,
@@ -46,7 +47,7 @@ def fail(error: Error, as_json: bool, status: int = 1) -> int:
         document = {"code": error.code, "message": error.message, "notes": list(error.notes)}
         print(json.dumps({"error": document}, indent=2))
     else:
-        print(f"penstock: {error}", file=sys.stderr)
+        print(f"penstock: {printable_lines(str(error))}", file=sys.stderr)
     return status
 
 
@@ -81,10 +82,10 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("target")
     parser.add_argument("selection", nargs="?")
     parser.add_argument("--bounds", nargs=4, type=float)
-    parser.add_argument("--shape", nargs=2, type=int)
+    parser.add_argument("--shape", nargs=2, type=at_least(1))
     parser.add_argument("--resampling", choices=RESAMPLINGS, default="nearest")
     parser.add_argument("-o", "--output", required=True)
-    parser.add_argument("--threads", type=int)
+    parser.add_argument("--threads", type=at_least(1))
     parser.add_argument("--format", choices=("png",))
     parser.add_argument("--force", action="store_true")
     parser.add_argument("--json", action="store_true")
@@ -96,8 +97,6 @@ def main(arguments: list[str]) -> int:
                 f"a window is chosen by --bounds, not by the selection '{given.selection}', which .npy and .bin take"
             )
             raise InvalidArgumentError(message)
-        if given.shape is not None and min(given.shape) < 1:
-            raise InvalidArgumentError(f"--shape: rows and columns of 1 or more, not '{min(given.shape)}'")
         write = _writer_of(given.output, given.format)
         if given.output == "-" and given.json:
             raise InvalidArgumentError("--json and -o - both write to stdout")
