@@ -164,6 +164,18 @@ std::optional<replacement_handle> replace(const nb::object& in, nb::bytes path) 
   return out;
 }
 
+/// The store of a group that can be written to, and the group's path in it.
+nb::tuple place_of_group(const group_handle& of) {
+  const group target = of.group();
+  call_engine([&] { return check_writable(target.state()); });
+  if (target.state().consolidated) target.state().consolidated->mark_stale();
+  std::string_view path = target.state().prefix;
+  if (path.ends_with('/')) path.remove_suffix(1);
+  // An open group keeps its store for reading.
+  return nb::make_tuple(store_handle{std::const_pointer_cast<store>(target.state().store)},
+                        nb::bytes(path.data(), path.size()));
+}
+
 void commit(replacement_handle& self) {
   const std::shared_ptr<node_replacement> fresh = self.open();
   call_engine([&] { return fresh->commit(); });
@@ -250,6 +262,8 @@ void bind_create(nb::module_& m) {
         return to_str(std::string(unwrap(driver_for_new(*with.context, "", text_of(name)))->name()));
       },
       nb::arg("name"), nb::arg("context"), "The format of a new array of this name.");
+  m.def("place_of_group", place_of_group, nb::arg("group"),
+        "The store of a group, to write new members, and the group's path in it.");
   m.def("replace", replace, nb::arg("target"), nb::arg("path"),
         "Begin to replace a node; None if there is none, or the store cannot replace it.");
 

@@ -1208,6 +1208,9 @@ class Replacement:
     def discard(self) -> None:
         """Discard the written data."""
 
+def place_of_group(group: Group) -> tuple[Store, bytes]:
+    """The store of a group, to write new members, and the group's path in it."""
+
 def replace(target: Store | Group, path: bytes) -> Replacement | None:
     """Begin to replace a node; None if it does not exist, or the store cannot replace nodes."""
 

@@ -113,6 +113,36 @@ def test_groups_are_copied_with_all_members(tmp_path):
     assert same(again["in/ner/b"][...], VALUES[0])
 
 
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_an_open_group_is_a_target(tmp_path, zarr_format):
+    group = ps.create_group(tmp_path / "g", zarr_format=zarr_format).create_group("in")
+    array = ps.create_array({}, data=VALUES, chunks=(20, 30))
+    made = ps.copy(array, group, "a")
+    assert (made.format, made.uri) == (f"zarr{zarr_format}", f"{group.uri}/a")
+    assert same(group["a"][...], VALUES)
+    assert ps.rechunk(array, group, (40, 10), path="b").chunks == (40, 10)
+    assert ps.convert(array, group, path="c/d").format == f"zarr{zarr_format}"
+    ps.save(group, ps.create_group({"a": b""}), path="e")
+    assert list(group) == ["a", "b", "c", "e"]
+    with pytest.raises(ps.InvalidArgumentError, match="copied into itself"):
+        ps.copy(group, group, "f")
+    with pytest.raises(ps.InvalidArgumentError, match="already exists"):
+        ps.copy(array, group, "a")
+    ps.copy(array, group, "a", chunks=(10, 10), overwrite=True)
+    assert group["a"].chunks == (10, 10)
+    with pytest.raises(ps.InvalidArgumentError, match=f"has {zarr_format}"):
+        ps.copy(array, group, "z", zarr_format=5 - zarr_format)
+    with pytest.raises(ps.ReadOnlyError):
+        ps.copy(array, ps.open(tmp_path / "g", mode="r"), "z")
+
+
+def test_a_consolidated_group_shows_what_was_copied_into_it(tmp_path):
+    ps.save(tmp_path / "g", a=VALUES)
+    group = ps.consolidate_metadata(tmp_path / "g")
+    ps.copy(group["a"], group, "b")
+    assert same(group["b"][...], VALUES)
+
+
 def test_consolidated_groups_stay_consolidated(tmp_path):
     root = zarr.create_group(tmp_path / "g")
     root.create_array("a", data=VALUES, chunks=(20, 30))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from penstock import _core
-from penstock.api.create_options import AUTO, check_format, check_name, codecs_of
+from penstock.api.create_options import AUTO, check_format, check_name, codecs_of, format_below
 from penstock.api.hdf5_writer import compare_start
 from penstock.api.open import open, open_array
 from penstock.api.written_values import warn_of_place
@@ -28,7 +28,7 @@ from penstock.core.sizes import parse_bytes
 from penstock.core.writing import check_threads
 from penstock.hdf5.group import Hdf5Group
 from penstock.hdf5.grown import grown_shapes
-from penstock.target.place import place_of
+from penstock.target.place import check_path, place_of
 
 _MOST_LEVELS = 64  # groups nested deeper count as a loop of links
 Progress = Callable[[str, int, int], Any]
@@ -69,7 +69,7 @@ def copy(
     source
         An open array or group, or a target of `penstock.open`.
     target, path
-        A target of `penstock.open`, and the path within it.
+        A target of `penstock.open` or an open group, and the path within it.
     chunks, shards
         Lengths for the new arrays, as in `create_array`: (64, 64), {"time": 1}, -1, "8MiB"; None: the source's, but
         about 1 MiB if it is not Zarr and its chunks decode to less than 16 KiB or more than 32 MiB. In a group, a name
@@ -78,7 +78,7 @@ def copy(
     codecs
         As in `create_array`; None: the source's, or "auto" if the source is not Zarr.
     zarr_format
-        2 or 3; None: the source's.
+        2 or 3; None: that of the group if `target` is an open one, else the source's.
     overwrite
         Replace an array or group that exists at the target. It is kept until the copy is complete if the store can do
         so (files, dicts); in other stores it is erased after all checks.
@@ -158,6 +158,24 @@ def more_options(memory: int | str | None, scratch: str | os.PathLike[str] | Non
     }
 
 
+def place_of_copy(
+    target: Any, path: str, options: Mapping[str, Any] | None, context: Context, zarr_format: int | None
+) -> tuple[_core.Store, bytes, int | None]:
+    """The store and path of a new node, and its format: that of the group if the target is an open one."""
+    if not isinstance(target, Group):
+        check_name(target, path, options)
+        return *place_of(target, path, options, context), zarr_format
+    path = check_path(path)
+    target._check_format()
+    own = format_below(target, 3 if zarr_format is None else zarr_format)
+    if zarr_format not in (None, own):
+        raise InvalidArgumentError(f"zarr_format is {zarr_format}, the group '{target.uri}' has {own}")
+    if options:
+        raise InvalidArgumentError(f"target_options are for URIs, not for the group '{target.uri}'")
+    store, inside = _core.place_of_group(target)
+    return store, b"/".join(part for part in (inside, os.fsencode(path)) if part), own
+
+
 class CopyJob:
     """A copy whose arguments were checked."""
 
@@ -181,12 +199,11 @@ class CopyJob:
         if not isinstance(source, Array | Group):
             source = open(source, context=self.context, storage_options=storage_options)
         self.source = source._opened() if isinstance(source, Array) else source
-        check_name(target, path, target_options)
         if zarr_format is not None:
             check_format(zarr_format)
         if more["threads"] is not None:
             check_threads(operator.index(more["threads"]))
-        self.store, self.inside = place_of(target, path, target_options, self.context)
+        self.store, self.inside, zarr_format = place_of_copy(target, path, target_options, self.context, zarr_format)
         made_as = zarr_format or (2 if source.format == "zarr2" else 3)
         self.options: dict[str, Any] = {
             "chunks": None if chunks is None else rule_text(chunks, "chunks"),

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from penstock import _core
-from penstock.api.copy import CopyJob
+from penstock.api.copy import CopyJob, place_of_copy
 from penstock.api.create_options import check_format, check_name
 from penstock.api.groups import create_group
 from penstock.api.open import open
@@ -58,12 +58,13 @@ def write_image(
         As of `CopyJob`.
     """
     context = current_context() if context is None else context
-    zarr_format = how["zarr_format"] or 3
-    check_name(target, path, target_options)
-    check_format(zarr_format)
+    if how["zarr_format"] is not None:
+        check_format(how["zarr_format"])
     if source.has_mask:
         warnings.warn(f"the mask of '{source.uri}' is not written to Zarr", UserWarning, stacklevel=3)
-    store, inside = place_of(target, path, target_options, context)
+    store, inside, own_format = place_of_copy(target, path, target_options, context, how["zarr_format"])
+    zarr_format = own_format or 3
+    how = {**how, "zarr_format": zarr_format}
     once = {**more, "overwrite": False}
     quiet = {**once, "verify": False, "progress": None}
 
