@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 
 import numpy as np
@@ -34,6 +35,25 @@ def test_an_array_has_the_attributes_of_its_metadata(tmp_path):
     assert a.uri == f"file://{path}"
     assert len(a) == 12
     assert repr(a) == f"<penstock.Array 'file://{path}' shape=(12, 5) dtype=float32 chunks=(3, 2) shards=(6, 4)>"
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_numbers_of_other_attributes_keep_their_text(tmp_path, zarr_format):
+    path = tmp_path / "x.zarr"
+    large = {"id": 2**70 + 1, "ids": [-(2**90), 3], "deep": {"n": 10**30}}
+    zarr.create_array(path, shape=(4,), chunks=(2,), dtype="i4", zarr_format=zarr_format, attributes=large)
+    a = ps.open(path)
+    a.attrs["unit"] = "K"
+    a.append(np.zeros(2, "i4"))
+    a.resize((7,))
+    del a.attrs["unit"]
+    assert dict(zarr.open_array(path).attrs) == large
+    group = ps.create_group(tmp_path / "g.zarr", zarr_format=zarr_format)
+    name = "zarr.json" if zarr_format == 3 else ".zattrs"
+    document = {"attributes": large, "zarr_format": 3, "node_type": "group"} if zarr_format == 3 else large
+    (tmp_path / "g.zarr" / name).write_text(json.dumps(document))
+    group.attrs["unit"] = "K"
+    assert dict(zarr.open_group(tmp_path / "g.zarr").attrs) == {**large, "unit": "K"}
 
 
 def test_codecs_are_listed_as_the_metadata_writes_them():

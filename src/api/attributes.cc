@@ -6,11 +6,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <string>
 #include <utility>
 
+#include "base/json_numbers.h"
 #include "driver/node_mode.h"
 #include "driver/zarr_nodes.h"
 #include "engine/array_state.h"
+#include "engine/blocking_read.h"
+#include "engine/index_io.h"
 #include "format/zarr/zarr_v2.h"
 #include "format/zarr/zarr_writer.h"
 
@@ -28,8 +33,30 @@ json without_member(const json& document, std::string_view name) {
 /// Another writer may write the same document at the same time.
 constexpr int kMaxDocumentTries = 64;
 
-result<> put_text(store& in, const std::string& key, const json& content, const version& replaces, bool exists) {
-  const std::string text = document_text(content);
+/// A document as it is stored.
+struct stored_text {
+  std::string text;
+  json content;
+  version seen;
+};
+
+/// Returns nothing if the document does not exist.
+result<std::optional<stored_text>> read_text(const store& from, const std::string& key) {
+  auto read = read_and_wait(from, key, {}, kMaxMetadataBytes);
+  if (!read.ok()) {
+    if (read.error().code() == errc::not_found) return std::optional<stored_text>();
+    return std::move(read).error().note(read_note(key, {}));
+  }
+  stored_text out;
+  out.text.assign(reinterpret_cast<const char*>(read->bytes.data()), read->bytes.size());
+  auto parsed = json::parse(out.text);
+  if (!parsed.ok()) return std::move(parsed).error().note(fmt::format("parsing '{}'", key));
+  out.content = std::move(*parsed);
+  out.seen = std::move(read->seen);
+  return std::optional(std::move(out));
+}
+
+result<> put_text(store& in, const std::string& key, const std::string& text, const version& replaces, bool exists) {
   const part bytes = std::as_bytes(std::span(text.data(), text.size()));
   write_condition condition;
   if (!exists) condition.what = write_condition::kind::must_be_absent;
@@ -44,10 +71,11 @@ result<> put_text(store& in, const std::string& key, const json& content, const 
 template <class Change>
 result<> change_document(store& in, const std::string& key, bool may_be_absent, Change change) {
   for (int i = 0; i < kMaxDocumentTries; ++i) {
-    PENSTOCK_ASSIGN(const std::optional<stored_document> found, read_document(in, key));
+    PENSTOCK_ASSIGN(const std::optional<stored_text> found, read_text(in, key));
     if (!found && !may_be_absent) return error(errc::not_found, fmt::format("'{}' was removed", key));
-    PENSTOCK_ASSIGN(const json content, change(found ? *found->content : json(json::object_t{})));
-    result<> put = put_text(in, key, content, found ? found->seen : version(), found.has_value());
+    PENSTOCK_ASSIGN(const json content, change(found ? found->content : json(json::object_t{})));
+    const std::string text = found ? dump_like(content, found->text, 2) : document_text(content);
+    result<> put = put_text(in, key, text, found ? found->seen : version(), found.has_value());
     if (put.ok()) return in.flush();
     if (put.error().code() == errc::version_changed) continue;
     static_cast<void>(in.flush());  // a zip archive is locked until then

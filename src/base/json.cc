@@ -1,6 +1,7 @@
 #include <penstock/extend/json.h>
 
 #include "base/json_bytes.h"
+#include "base/json_numbers.h"
 
 #include <algorithm>
 #include <charconv>
@@ -9,6 +10,7 @@
 #include <iterator>
 #include <limits>
 #include <optional>
+#include <system_error>
 #include <unordered_set>
 
 #include <fmt/format.h>
@@ -182,13 +184,17 @@ std::string unmarked(std::string_view text) {
 class builder final : public nlohmann::json_sax<nlohmann::json> {
  public:
   /// \param stands_for_bytes  Characters from U+10FF80 to U+10FFFF are bytes from 0x80 to 0xff: see `marked`.
-  builder(text_source& source, bool stands_for_bytes) noexcept : source_(source), bytes_(stands_for_bytes) {}
+  /// \param keeps_numbers     Numbers that are not integers of 64 bits become strings of their text.
+  builder(text_source& source, bool stands_for_bytes, bool keeps_numbers) noexcept
+      : source_(source), bytes_(stands_for_bytes), keeps_numbers_(keeps_numbers) {}
 
   bool null() override { return add(json()); }
   bool boolean(bool value) override { return add(json(value)); }
   bool number_integer(number_integer_t value) override { return add(json(std::int64_t{value})); }
   bool number_unsigned(number_unsigned_t value) override { return add(json(std::uint64_t{value})); }
-  bool number_float(number_float_t value, const string_t&) override { return add(json(value)); }
+  bool number_float(number_float_t value, const string_t& text) override {
+    return add(keeps_numbers_ ? json(text) : json(value));
+  }
   bool string(string_t& value) override {
     if (source_.pending) return add(json(*std::exchange(source_.pending, std::nullopt)));
     return add(json(bytes_ ? unmarked(value) : std::move(value)));
@@ -263,7 +269,7 @@ class builder final : public nlohmann::json_sax<nlohmann::json> {
   }
 
   text_source& source_;
-  const bool bytes_;
+  const bool bytes_, keeps_numbers_;
   std::vector<level> open_;
   json root_;
   std::optional<std::string> failure_;
@@ -345,7 +351,52 @@ struct text_form {
   odd_bytes odd;
 };
 
-void write(std::string& out, const json& value, text_form form, std::size_t depth);
+// Whether the text is a number of JSON (RFC 8259), which also has a fraction or an exponent or is long.
+bool is_number_text(std::string_view text) noexcept {
+  std::size_t at = text.starts_with('-') ? 1 : 0;
+  const auto digits = [&] {
+    const std::size_t begin = at;
+    while (at < text.size() && text[at] >= '0' && text[at] <= '9') ++at;
+    return at - begin;
+  };
+  const bool begins_with_zero = text.substr(at).starts_with('0');
+  if (const std::size_t whole = digits(); whole == 0 || (begins_with_zero && whole > 1)) return false;
+  if (text.substr(at).starts_with('.')) {
+    ++at;
+    if (digits() == 0) return false;
+  }
+  if (text.substr(at).starts_with('e') || text.substr(at).starts_with('E')) {
+    ++at;
+    if (text.substr(at).starts_with('+') || text.substr(at).starts_with('-')) ++at;
+    if (digits() == 0) return false;
+  }
+  return at == text.size();
+}
+
+// The text of a number in a document before its change, if it has this value. A string with such a text has it, too.
+const std::string* text_before(const json* before, double value) noexcept {
+  const std::string* const text = before == nullptr ? nullptr : before->as_string();
+  if (text == nullptr || !is_number_text(*text)) return nullptr;
+  double known = 0;
+  const auto read = std::from_chars(text->data(), text->data() + text->size(), known);
+  return read.ec == std::errc() && known == value && std::signbit(known) == std::signbit(value) ? text : nullptr;
+}
+
+// The same member, or null.
+const json* member_before(const json* before, std::size_t position, std::string_view name) noexcept {
+  const json::object_t* const members = before == nullptr ? nullptr : before->as_object();
+  if (members == nullptr) return nullptr;
+  if (position < members->size() && (*members)[position].first == name) return &(*members)[position].second;
+  return before->find(name);
+}
+
+const json* item_before(const json* before, std::size_t position) noexcept {
+  const json::array_t* const items = before == nullptr ? nullptr : before->as_array();
+  return items != nullptr && position < items->size() ? &(*items)[position] : nullptr;
+}
+
+// `before`: the value before a change, from a parser that keeps numbers; or null.
+void write(std::string& out, const json& value, text_form form, std::size_t depth, const json* before = nullptr);
 
 template <class Items, class WriteItem>
 void write_items(std::string& out, const Items& items, std::string_view brackets, text_form form, std::size_t depth,
@@ -362,7 +413,7 @@ void write_items(std::string& out, const Items& items, std::string_view brackets
   out += brackets[1];
 }
 
-void write(std::string& out, const json& value, text_form form, std::size_t depth) {
+void write(std::string& out, const json& value, text_form form, std::size_t depth, const json* before) {
   std::int64_t whole = 0;
   std::uint64_t large = 0;
   double number = 0;
@@ -375,16 +426,23 @@ void write(std::string& out, const json& value, text_form form, std::size_t dept
   } else if (value.get(large)) {
     out += std::to_string(large);
   } else if (value.get(number)) {
-    write_double(out, number);
+    if (const std::string* const known = text_before(before, number)) {
+      out += *known;
+    } else {
+      write_double(out, number);
+    }
   } else if (const std::string* const text = value.as_string()) {
     write_string(out, *text, form.odd);
   } else if (const json::array_t* const items = value.as_array()) {
-    write_items(out, *items, "[]", form, depth, [&](const json& each) { write(out, each, form, depth + 1); });
+    std::size_t position = 0;
+    write_items(out, *items, "[]", form, depth,
+                [&](const json& each) { write(out, each, form, depth + 1, item_before(before, position++)); });
   } else if (const json::object_t* const members = value.as_object()) {
+    std::size_t position = 0;
     write_items(out, *members, "{}", form, depth, [&](const auto& each) {
       write_string(out, each.first, form.odd);
       out += form.indent >= 0 ? ": " : ":";
-      write(out, each.second, form, depth + 1);
+      write(out, each.second, form, depth + 1, member_before(before, position++, each.first));
     });
   }
 }
@@ -393,14 +451,14 @@ void write(std::string& out, const json& value, text_form form, std::size_t dept
 
 namespace {
 
-result<json> parse_text(std::string_view text, odd_bytes odd) {
+result<json> parse_text(std::string_view text, odd_bytes odd, bool keeps_numbers = false) {
   std::optional<std::string> with_marks;
   if (odd == odd_bytes::escape) {
     PENSTOCK_ASSIGN(with_marks, marked(text));
   }
   text_source source;
   source.text = with_marks ? *with_marks : text;
-  builder target(source, with_marks.has_value());
+  builder target(source, with_marks.has_value(), keeps_numbers);
   const bool parsed = nlohmann::json::sax_parse(text_iterator(&source), text_iterator(nullptr), &target);
   if (!parsed || target.failure()) {
     return error(errc::corrupt_data, fmt::format("JSON is malformed near byte {}: {}", source.at,
@@ -471,6 +529,13 @@ std::string_view json::kind_name() const noexcept {
 std::string json::dump(int indent) const {
   std::string out;
   write(out, *this, {indent, odd_bytes::replace}, 0);
+  return out;
+}
+
+std::string dump_like(const json& value, std::string_view before, int indent) {
+  const auto known = parse_text(before, odd_bytes::replace, true);
+  std::string out;
+  write(out, value, {indent, odd_bytes::replace}, 0, known.ok() ? &*known : nullptr);
   return out;
 }
 

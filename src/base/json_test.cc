@@ -1,6 +1,7 @@
 #include <penstock/extend/json.h>
 
 #include "base/json_bytes.h"
+#include "base/json_numbers.h"
 
 #include <cmath>
 #include <limits>
@@ -154,6 +155,24 @@ TEST(Json, KeepsBytesThatAreNotUtf8IfRequested) {
     EXPECT_EQ(*back, value) << written;
   }
   EXPECT_EQ(dump_json_with_bytes(json("a\xff")), R"("a\udcff")");
+}
+
+TEST(Json, NumbersThatDidNotChangeKeepTheirText) {
+  const std::string before = R"({"a":123456789012345678901234567890,"b":[1.50,-1E+2,0.1],"c":{"d":-0.0,"e":1e3}})";
+  EXPECT_EQ(dump_like(parsed(before), before, -1), before);
+  json::object_t members = *parsed(before).as_object();
+  members.erase(members.begin() + 1);
+  members.emplace_back("f", 1e30);
+  EXPECT_EQ(dump_like(json(members), before, -1),
+            R"({"a":123456789012345678901234567890,"c":{"d":-0.0,"e":1e3},"f":1e+30})");
+  EXPECT_EQ(dump_like(json(members), "{", -1), json(members).dump());
+  EXPECT_EQ(dump_like(parsed("[2.5, NaN, 2.0]"), "[2.50, NaN, 1]", -1), "[2.50,NaN,2.0]");
+}
+
+// A string is not written as a number that is not one of JSON.
+TEST(Json, NumbersThatWereStringsAreWrittenAsNumbers) {
+  for (const char* before : {"01", "1.", ".5", "+1", "0x1", "inf", "1e", "", "-"})
+    EXPECT_EQ(dump_like(json(json::array_t{json(1.0)}), "[\"" + std::string(before) + "\"]", -1), "[1.0]") << before;
 }
 
 TEST(Json, RefusesHalvesOfPairs) {

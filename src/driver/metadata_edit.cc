@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/json_numbers.h"
 #include "driver/zarr_nodes.h"
 #include "engine/blocking_read.h"
 #include "engine/index_io.h"
@@ -40,7 +41,8 @@ result<stored_metadata> read_stored_metadata(const array_state& state) {
   out.key = state.prefix + std::string(state.format == "zarr2" ? kV2Key : kV3Key);
   auto read = read_and_wait(from, out.key, {}, kMaxMetadataBytes);
   if (!read.ok()) return std::move(read).error().note(read_note(out.key, {}));
-  auto parsed = json::parse({reinterpret_cast<const char*>(read->bytes.data()), read->bytes.size()});
+  out.text = std::make_shared<const std::string>(reinterpret_cast<const char*>(read->bytes.data()), read->bytes.size());
+  auto parsed = json::parse(*out.text);
   if (!parsed.ok()) return std::move(parsed).error().note(read_note(out.key, {}));
   out.document = std::move(*parsed);
   if (out.document.as_object() == nullptr)
@@ -83,7 +85,7 @@ result<> set_shape(stored_metadata& metadata, const extents& shape) {
 
 result<> put_stored_metadata(const array_state& state, const stored_metadata& metadata, bool durable,
                              const write_guard* guard) {
-  const std::string text = metadata.document.dump(2);
+  const std::string text = dump_like(metadata.document, metadata.text ? *metadata.text : std::string_view(), 2);
   const part bytes(reinterpret_cast<const std::byte*>(text.data()), text.size());
   write_condition condition;
   condition.durable = durable;

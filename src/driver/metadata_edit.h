@@ -17,6 +17,7 @@ struct stored_metadata {
   std::string key;  ///< in the store, prefix included
   json document;
   version seen;
+  std::shared_ptr<const std::string> text;  ///< the document as it was read
 };
 
 /// \error not_found  The array no longer exists. \error corrupt_data  Not a JSON object.
