@@ -133,12 +133,15 @@ result<tiff_pyramid> tiff_pyramid::make(tiff_tile_workshop& with, std::vector<ti
   out.stores_mask_ = stores_mask;
   for (std::size_t k = 0; k < out.levels_.size(); ++k) {
     ledger& accounts = with.with.accounts();
-    filling each{buffer(&accounts), buffer(&accounts), 0, 0, false};
+    filling each{buffer(&accounts), buffer(&accounts), buffer(&accounts), 0, 0, false};
     const tiff_level& level = out.levels_[k];
     if (k > 0) {
       const std::uint64_t pixels = std::min<std::uint64_t>(with.tile_height, level.height) * level.width;
       auto taken = each.room.reserve(pixels * with.image.samples * with.image.type.item_bytes());
       if (taken.ok() && out.mask_) taken = each.mask.reserve(pixels);
+      const tiff_level& before = out.levels_[k - 1];
+      if (taken.ok() && with.alpha)
+        taken = each.opaque.reserve(std::min<std::uint64_t>(with.tile_height, before.height) * before.width);
       if (!taken.ok()) {
         return std::move(taken).error().note(fmt::format(
             "taking memory for a row of tiles of the overview of {} x {} pixels", level.height, level.width));
@@ -203,6 +206,30 @@ result<> tiff_pyramid::advance(const tensor_view* given, const tensor_view* mask
   return {};
 }
 
+// Finds the opaque pixels of rows of the level before. `some`, for each kRowsEach rows of this level: 1 if one of their
+// pixels is transparent.
+result<> tiff_pyramid::find_opaque(std::size_t level, const tensor_view& from, std::uint64_t rows,
+                                   std::vector<std::uint8_t>& some) {
+  const std::uint64_t width = levels_[level - 1].width;
+  PENSTOCK_ASSIGN(const std::span<std::byte> to, filling_[level].opaque.reserve(rows * width));
+  const std::byte* const alpha = from.data + static_cast<std::ptrdiff_t>(*with_->alpha) * from.strides[0];
+  const std::size_t item_bytes = with_->image.type.item_bytes();
+  return with_->for_each(some.size(), [&, to](std::size_t i, unsigned) -> result<> {
+    const std::uint64_t end = std::min((i + 1) * 2 * kRowsEach, rows);
+    std::byte least{1};
+    for (std::uint64_t y = i * 2 * kRowsEach; y < end; ++y) {
+      const std::byte* at = alpha + static_cast<std::ptrdiff_t>(y) * from.strides[1];
+      for (std::uint64_t x = 0; x < width; ++x, at += from.strides[2]) {
+        const bool is_opaque = std::any_of(at, at + item_bytes, [](std::byte each) { return each != std::byte{0}; });
+        to[y * width + x] = std::byte{is_opaque};
+        least &= to[y * width + x];
+      }
+    }
+    some[i] = least == std::byte{0} ? 1 : 0;
+    return {};
+  });
+}
+
 // Takes `rows` rows of the level before; `from` is null if all of them are empty.
 result<> tiff_pyramid::feed(std::size_t level, const tensor_view* from, const tensor_view* mask, std::uint64_t rows) {
   if (level == levels_.size()) return {};
@@ -226,14 +253,21 @@ result<> tiff_pyramid::feed(std::size_t level, const tensor_view* from, const te
   } else {
     mine.touched = true;
     const std::uint64_t pieces = (half - 1) / kRowsEach + 1;
+    std::vector<std::uint8_t> has_transparent;
+    if (with_->alpha) {
+      has_transparent.resize(pieces);
+      PENSTOCK_TRY(find_opaque(level, *from, rows, has_transparent));
+    }
     PENSTOCK_TRY(with_->for_each(pieces * form.samples, [&](std::size_t i, unsigned) -> result<> {
       const auto sample = static_cast<std::ptrdiff_t>(i / pieces);
       const std::uint64_t at = i % pieces * kRowsEach;
+      const std::byte* known = mask == nullptr ? nullptr : mask->data;
+      if (!has_transparent.empty() && has_transparent[i % pieces] != 0) known = mine.opaque.data();
       halve_rows(to.data + sample * to.strides[0] + static_cast<std::ptrdiff_t>(at) * to.strides[1],
                  static_cast<std::size_t>(to.strides[1]),
                  from->data + sample * from->strides[0] + static_cast<std::ptrdiff_t>(2 * at) * from->strides[1],
                  from->strides[1], from->strides[2], std::min(2 * kRowsEach, rows - 2 * at), width, with_->rule,
-                 mask == nullptr ? nullptr : mask->data + 2 * at * width, width);
+                 known == nullptr ? nullptr : known + 2 * at * width, width);
       return {};
     }));
   }

@@ -52,6 +52,8 @@ struct tiff_tile_workshop {
   tiff_tile_form image;
   std::optional<tiff_tile_form> mask;
   overview_rule rule;
+  /// The sample with the opacity of the others, of unsigned integers: pixels where it is 0 are not part of means.
+  std::optional<std::uint32_t> alpha;
   std::vector<std::byte> fill;  ///< one item, of rows that were never written
   std::unique_ptr<spool_file> spool;
 
@@ -105,6 +107,7 @@ class tiff_pyramid {
   // A row of tiles of an overview that is being filled.
   struct filling {
     buffer room, mask;
+    buffer opaque;  // one byte for each pixel of the rows of the level before: 0 is transparent
     std::uint64_t tile_row = 0;
     std::uint64_t rows = 0;
     bool touched = false;  // whether some of it was written
@@ -115,6 +118,7 @@ class tiff_pyramid {
   // on, which are already in memory.
   result<> advance(const tensor_view* given, const tensor_view* mask, std::uint64_t first, bool to_the_end);
   result<> feed(std::size_t level, const tensor_view* from, const tensor_view* mask, std::uint64_t rows);
+  result<> find_opaque(std::size_t level, const tensor_view& from, std::uint64_t rows, std::vector<std::uint8_t>& some);
   tensor_view filled(std::size_t level) noexcept;
   tensor_view filled_mask(std::size_t level) noexcept;
 

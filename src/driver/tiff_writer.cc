@@ -93,6 +93,22 @@ class tiff_writer::state {
   std::optional<error> failed_;
 };
 
+namespace {
+
+// Whether pixels whose opacity is 0 are left out of means: as in GDAL, of the types that it treats so, and without
+// nodata and mask. Bands that do not share tiles may be written without the band of the opacity.
+bool uses_alpha(const tiff_create_options& options, const tiff_new_image& made) {
+  const std::uint64_t colours = options.photometric == 3 || options.photometric < 2 ? 1 : 3;  // 3: YCbCr, too
+  const std::vector<std::uint16_t>& extra = options.extra_samples;
+  // ExtraSamples: 1 is associated (premultiplied) opacity, 2 is unassociated.
+  const bool is_last =
+      !extra.empty() && extra.size() == options.bands - colours && (extra.back() == 1 || extra.back() == 2);
+  return is_last && *options.resampling == overview_resampling::average && !options.planar && !options.mask &&
+         made.nodata.empty() && made.kind == sample_kind::unsigned_integer && options.type.bits() <= 16;
+}
+
+}  // namespace
+
 result<> tiff_writer::state::begin(std::shared_ptr<store> to, tiff_create_options options) {
   options_ = std::move(options);
   to_ = std::move(to);
@@ -141,6 +157,7 @@ result<> tiff_writer::state::begin(std::shared_ptr<store> to, tiff_create_option
   shop_->tile_height = options_.tile_height;
   shop_->tile_width = options_.tile_width;
   shop_->rule = {options_.type, *options_.resampling == overview_resampling::average, made_.nodata};
+  if (uses_alpha(options_, made_)) shop_->alpha = static_cast<std::uint32_t>(options_.bands - 1);
   shop_->fill = made_.nodata;
   shop_->fill.resize(options_.type.item_bytes());
   PENSTOCK_ASSIGN(shop_->spool,
