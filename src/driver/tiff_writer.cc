@@ -95,7 +95,7 @@ class tiff_writer::state {
 
 namespace {
 
-// Whether pixels whose opacity is 0 are left out of means: as in GDAL, of the types that it treats so, and without
+// Whether pixels whose opacity is 0 are omitted from means: as in GDAL, of the types that it treats so, and without
 // nodata and mask. Bands that do not share tiles may be written without the band of the opacity.
 bool uses_alpha(const tiff_create_options& options, const tiff_new_image& made) {
   const std::uint64_t colours = options.photometric == 3 || options.photometric < 2 ? 1 : 3;  // 3: YCbCr, too
