@@ -50,7 +50,7 @@ result<std::optional<stored_text>> read_text(const store& from, const std::strin
   stored_text out;
   out.text.assign(reinterpret_cast<const char*>(read->bytes.data()), read->bytes.size());
   auto parsed = json::parse(out.text);
-  if (!parsed.ok()) return std::move(parsed).error().note(fmt::format("parsing '{}'", key));
+  if (!parsed.ok()) return std::move(parsed).error().note("parsing " + key.substr(key.rfind('/') + 1));
   out.content = std::move(*parsed);
   out.seen = std::move(read->seen);
   return std::optional(std::move(out));

@@ -13,7 +13,7 @@ import numpy as np
 
 from penstock import _core
 from penstock.api.copy import CopyJob, place_of_copy
-from penstock.api.create_options import check_format, check_name
+from penstock.api.create_options import check_format
 from penstock.api.groups import create_group
 from penstock.api.open import open
 from penstock.core.array import Array
@@ -21,7 +21,6 @@ from penstock.core.context import Context, current_context
 from penstock.core.group import Group
 from penstock.geo.image_attributes import attributes_of, grid_mapping_of
 from penstock.geo.tiff import TiffArray
-from penstock.target.place import place_of
 
 NAME, MAPPING = "band_data", "spatial_ref"  # as in rioxarray's datasets
 _MOST_COORDINATES = 1 << 27  # of one axis
@@ -108,14 +107,15 @@ def write_image_part(
     All but the image is written by the process that prepares the copy.
     """
     context = current_context()
-    store, inside = place_of(target, path, target_options, context)
+    if how["zarr_format"] is not None:
+        check_format(how["zarr_format"])
+    store, inside, own_format = place_of_copy(target, path, target_options, context, how["zarr_format"])
+    zarr_format = own_format or 3
+    how = {**how, "zarr_format": zarr_format}
     root = os.fsdecode(inside)
     image = CopyJob(source, store, f"{root}/{NAME}".lstrip("/"), **how, more=more, context=context)
     if more["part"][0] != "prepare":
         return list(image.run()["steps"])
-    zarr_format = how["zarr_format"] or 3
-    check_name(target, path, target_options)
-    check_format(zarr_format)
     if source.has_mask:
         warnings.warn(f"the mask of '{source.uri}' is not written to Zarr", UserWarning, stacklevel=3)
     plain: dict[str, Any] = {"chunks": None, "shards": None, "codecs": None, "zarr_format": zarr_format}

@@ -87,6 +87,8 @@ class SharedCopy:
 
     def open(self) -> Array | Group:
         """The copy."""
+        if isinstance(self.target, Group):
+            return self.target[self.path]
         return open(self.target, self.path, storage_options=self.target_options)
 
 
