@@ -72,6 +72,31 @@ def test_a_cache_that_is_used_is_not_written(tmp_path: Path, monkeypatch: pytest
     np.testing.assert_array_equal(ps.open_shards(pattern, manifest=cache)[...], VALUES)
 
 
+def test_a_cache_of_other_formats_that_is_used_is_not_written(tmp_path: Path) -> None:
+    h5py, pa = pytest.importorskip("h5py"), pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    for number in range(2):
+        with h5py.File(tmp_path / f"a_{number}.h5", "w") as file:
+            file["x"] = VALUES + number
+        pq.write_table(pa.table({"x": [1.0, None]}), tmp_path / f"a_{number}.parquet")
+    ways: list[tuple[str, dict[str, Any]]] = [
+        ("a_*.h5", {}),
+        ("a_*.h5", {"dataset": "x"}),
+        ("a_*.h5", {"dataset": "x", "axis": -1}),
+        ("a_*.parquet", {"column": "x", "nulls": np.nan}),
+    ]
+    for number, (pattern, how) in enumerate(ways):
+        cache = tmp_path / f"m_{number}"
+        first = ps.open_shards(tmp_path / pattern, manifest=cache, **how)
+        written = cache.stat().st_ino, cache.stat().st_mtime_ns
+        again = ps.open_shards(tmp_path / pattern, manifest=cache, **how)
+        assert (cache.stat().st_ino, cache.stat().st_mtime_ns) == written, how
+        np.testing.assert_array_equal(again[...], first[...])
+    ps.open_shards(tmp_path / "a_*.h5", manifest=tmp_path / "m_0", axis=1)
+    with pytest.raises(ps.InvalidArgumentError):
+        ps.open_shards(tmp_path / "a_*.h5", manifest=tmp_path / "m_0", axis=2)
+
+
 @pytest.mark.parametrize("suffix", [".npy", ".raw", ".h5", ".parquet"])
 @pytest.mark.parametrize("how", ["changed", "gone", "damaged"])
 def test_a_stale_cache_is_rewritten_and_a_manifest_is_not(tmp_path: Path, suffix: str, how: str) -> None:

@@ -130,11 +130,18 @@ def known_references(
         names = [each.name for each in choice.columns]
         same = names == ([columns] if isinstance(columns, str) else list(columns or names))
         same = same and choice.joined != isinstance(columns, str) and (dtype is None or np.dtype(dtype) == choice.dtype)
-        same = same and (choice.nulls is None if isinstance(nulls, str) else choice.nulls == nulls)
+        same = same and (choice.nulls is None if isinstance(nulls, str) else _is_same(choice.nulls, nulls))
         return made if same and kind != "hdf5" else None
     assert isinstance(made, ReferencedArray)
-    same = joined.shards.get("dataset") == arguments[0] and joined.shards.get("axis") == axis
+    dataset, rank = arguments[0], len(made.shape)
+    same = joined.shards.get("dataset") == dataset if dataset else joined.shards.get("only") is True
+    same = same and -rank <= axis < rank and joined.shards.get("axis") == axis % rank
     return made if same and kind == "hdf5" else None
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    """Whether two values are equal, or both NaN."""
+    return bool(a == b) or bool(a != a and b != b)
 
 
 def _check_cache(name: str, known: _core.Found | None) -> None:

@@ -83,7 +83,8 @@ def open_datasets(
         "kind": "hdf5",
         "files": list(files),
         "dataset": dataset or os.fsdecode(name),
-        "axis": axis,
+        "only": not dataset,
+        "axis": along,
         "lengths": lengths,
     }
     objects = [
