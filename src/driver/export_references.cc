@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <set>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -31,6 +33,15 @@ result<const referenced_array*> table_of(const array& from) {
   if (what == nullptr)
     return error(errc::invalid_argument, fmt::format("'{}' is not an array of references", from.state().uri));
   return what;
+}
+
+/// \error conflict  A local file changed since it was opened: its references may name other bytes now.
+result<> check_version(const referenced_object& of) {
+  if (of.path.empty() || !of.seen.known()) return {};
+  auto read = read_and_wait(*of.from, of.key, {0, 0, false}, 0, &of.seen);
+  if (!read.ok() && read.error().code() == errc::version_changed)
+    return error(errc::conflict, fmt::format("'{}' changed after it was opened", of.name));
+  return {};
 }
 
 class exporter {
@@ -66,6 +77,11 @@ class exporter {
     PENSTOCK_ASSIGN(const referenced_array* const what, table_of(from));
     if (std::any_of(what->joined.begin(), what->joined.end(), [](const auto& each) { return !each.edges.empty(); }))
       return error(errc::unsupported, "chunks of unequal lengths have no counterpart in Zarr 2: save_manifest has");
+    for (const referenced_object& each : what->objects) {
+      if (checked_.insert(each.path).second) {
+        PENSTOCK_TRY(check_version(each));
+      }
+    }
     PENSTOCK_TRY(add_documents(*what, path + "/"));
     const chunk_grid& grid = from.state().layout->grid();
     std::vector<std::uint64_t> cells;
@@ -157,6 +173,7 @@ class exporter {
   }
 
   exported_group made_;
+  std::set<std::string, std::less<>> checked_;  // paths of files
 };
 
 std::string key_of(std::uint64_t cell, const exported_array& in) {

@@ -40,6 +40,7 @@ struct exported_object {
 /// \error unsupported  Such references cannot express an array: chunks of unequal lengths, chunks that other codecs
 ///                     encoded than the rest, codecs of HDF5 that numcodecs does not have; a store without a location.
 /// \error invalid_argument  A member is not an array of references.
+/// \error conflict  A local file changed since it was opened.
 result<exported_group> exported_of(const group& from);
 
 /// The references of cells [begin, end) of an array that `exported_of` returned. Cells without a reference are omitted.

@@ -47,6 +47,8 @@ def save_references(
         supports all of these except the last. More than 10^7 references in JSON.
     InvalidArgumentError
         A member is not an array of references.
+    ConflictError
+        A local file changed since it was opened.
 
     Examples
     --------
