@@ -215,6 +215,27 @@ def test_pickles_and_notices_changes(tmp_path: Path) -> None:
         made["t2m"][...]
 
 
+@pytest.mark.parametrize("name", ["run.json", "run.parq"])
+def test_references_to_changed_files_are_not_saved(tmp_path: Path, name: str) -> None:
+    if name.endswith(".parq"):
+        pytest.importorskip("pyarrow")
+    files = _files(tmp_path, "h5netcdf", [2, 2])
+    made = ps.open_virtual(files, concat="time")
+    _write(_piece(np.random.default_rng(9), 2, 3), Path(files[1]), "h5netcdf")
+    with pytest.raises(ps.ConflictError, match=r"run_1\.nc' changed after it was opened"):
+        ps.save_references(made, tmp_path / name)
+    assert not (tmp_path / name).exists()
+
+
+@pytest.mark.parametrize("engine", ["h5netcdf", "zarr"])
+def test_a_name_may_be_that_of_one_file(tmp_path: Path, engine: str) -> None:
+    (file,) = _files(tmp_path, engine, [3])
+    with xr.open_dataset(file, engine="penstock", concat="time") as opened, _expected([file], engine) as expected:
+        xr.testing.assert_identical(opened.load(), expected.load())
+    found = ps.open_virtual(file, concat="time")["t2m"]
+    np.testing.assert_array_equal(found[...], ps.open_virtual([file], concat="time")["t2m"][...])
+
+
 def test_text_is_joined(tmp_path: Path) -> None:
     files = []
     for i, names in enumerate((["a", "bcd"], ["", "é", "x" * 50])):

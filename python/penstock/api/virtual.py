@@ -14,7 +14,7 @@ from penstock.core.errors import InvalidArgumentError
 from penstock.core.group import Group
 from penstock.hdf5.file import TypedArray
 from penstock.references.objects import UNPICKLABLE
-from penstock.shards.names import Files, is_wild, names_of
+from penstock.shards.names import Files, is_node, is_wild, names_of
 from penstock.shards.stamps import Stamps
 from penstock.target.place import place_of
 
@@ -92,8 +92,8 @@ def open_virtual(
     Parameters
     ----------
     files
-        A pattern ("run/*.nc", also a URI), or a list of paths or URIs in one place: HDF5, NetCDF (4 and
-        classic), Zarr, references. Files that are one array (TIFF, `.npy`) have the variable `data`.
+        A pattern ("run/*.nc", also a URI), a folder, one file, or a list of paths or URIs in one place: HDF5, NetCDF
+        (4 and classic), Zarr, references. Files that are one array (TIFF, `.npy`) have the variable `data`.
     concat
         The name of the dimension. Files may have different lengths along it.
     group
@@ -164,7 +164,7 @@ def open_virtual(
     if store is not None:
         from_, keys = _keys_in(store, given, storage_options)
     else:
-        found = Files(given, True, storage_options)
+        found = _files(given, storage_options)
         from_, keys = found.store, found.keys
         first = _First(found.paths(1)[0], group, storage_options, where)
     made = _core.open_virtual(
@@ -183,7 +183,13 @@ def open_virtual(
 
 def first_of(files: Any, storage_options: Mapping[str, Any] | None) -> str:
     """The first of the files that `open_virtual` opens: a path or URI."""
-    return Files(names_of(files), True, storage_options).paths(1)[0]
+    return _files(names_of(files), storage_options).paths(1)[0]
+
+
+def _files(given: str | list[Any], storage_options: Mapping[str, Any] | None) -> Files:
+    """The files of a pattern, a folder or a list; a name may also be that of one file or Zarr folder."""
+    is_one = isinstance(given, str) and is_node(given, storage_options)
+    return Files([given] if is_one else given, True, storage_options)
 
 
 class _First:

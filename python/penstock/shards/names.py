@@ -17,6 +17,8 @@ from penstock.target.place import file_place, place_of
 FORMATS = ("npy", "raw", "hdf5", "parquet", "arrow", "zarr", "tiff")
 """The values of `format=`: .npy and raw files are opened by the engine, the others in special ways."""
 
+_ZARR_DOCUMENTS = ("zarr.json", ".zarray", ".zgroup", ".zmetadata")
+
 
 def names_of(files: Any) -> str | list[Any]:
     """The `files` argument: one name, or a list of names and other members."""
@@ -54,6 +56,15 @@ def object_named(name: str, storage_options: Mapping[str, Any] | None) -> _core.
     if not inner or inner.endswith("/"):
         return None
     return _core.object_at(store, current_context(), os.fsencode(inner))
+
+
+def is_node(name: str, storage_options: Mapping[str, Any] | None) -> bool:
+    """Whether the name is that of one file or object, or of a Zarr folder."""
+    if object_named(name, storage_options) is not None:
+        return True
+    if "://" in name:
+        return not is_wild(name) and name.rstrip("/").endswith(".zarr")
+    return any(os.path.isfile(os.path.join(name, each)) for each in _ZARR_DOCUMENTS)
 
 
 def read_named(name: str, storage_options: Mapping[str, Any] | None = None) -> bytes:
