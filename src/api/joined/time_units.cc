@@ -108,6 +108,12 @@ class scanner {
     left_.remove_prefix(end);
     return out;
   }
+  /// The number of digits at the front.
+  std::size_t digits() const {
+    std::size_t out = 0;
+    while (out < left_.size() && left_[out] >= '0' && left_[out] <= '9') ++out;
+    return out;
+  }
   std::optional<std::int64_t> number() {
     std::int64_t out = 0;
     if (left_.empty() || left_[0] < '0' || left_[0] > '9') return std::nullopt;
@@ -133,12 +139,12 @@ class scanner {
   std::string_view left_;
 };
 
-/// "12:30:00.5" in milliseconds.
+/// "12:30:00.5" in milliseconds. Decoders differ on an hour without minutes, except 0.
 std::optional<std::int64_t> time_of_day(scanner& from) {
   const auto hour = from.number();
   if (!hour || *hour > 24) return std::nullopt;
   std::int64_t out = *hour * kHour;
-  if (!from.skip(':')) return out;
+  if (!from.skip(':')) return out == 0 ? std::optional(out) : std::nullopt;
   const auto minute = from.number();
   if (!minute || *minute > 59) return std::nullopt;
   out += *minute * kMinute;
@@ -151,8 +157,9 @@ std::optional<std::int64_t> time_of_day(scanner& from) {
   return fraction ? std::optional(out + *fraction) : std::nullopt;
 }
 
-/// "+01:00", "-5", "0100", "z", "utc"; an empty text is 0.
-std::optional<std::int64_t> zone(scanner& from) {
+/// "+01:00", "-5", "+0100", "z", "utc"; an empty text is 0. cftime, which decodes other calendars than the Gregorian,
+/// ignores zones whose hour has one digit.
+std::optional<std::int64_t> zone(scanner& from, calendar in) {
   if (from.at_end()) return 0;
   const bool west = from.skip('-');
   if (!west && !from.skip('+')) {
@@ -160,10 +167,13 @@ std::optional<std::int64_t> zone(scanner& from) {
     if (name == "z" || name == "utc" || name == "gmt") return 0;
     return std::nullopt;
   }
+  const std::size_t digits = from.digits();
+  if (digits == 0 || digits == 3 || digits > 4) return std::nullopt;
+  if (digits == 1 && in != calendar::gregorian) return std::nullopt;
   const auto hours = from.number();
   if (!hours) return std::nullopt;
-  std::int64_t out = *hours > 99 ? *hours / 100 * kHour + *hours % 100 * kMinute : *hours * kHour;
-  if (from.skip(':')) {
+  std::int64_t out = digits == 4 ? *hours / 100 * kHour + *hours % 100 * kMinute : *hours * kHour;
+  if (digits < 3 && from.skip(':')) {
     const auto minutes = from.number();
     if (!minutes || *minutes > 59) return std::nullopt;
     out += *minutes * kMinute;
@@ -236,9 +246,11 @@ std::optional<time_units> parse_time_units(std::string_view text, std::string_vi
       if (!found) return std::nullopt;
       time = *found;
     }
+  } else if (!from.at_end()) {
+    return std::nullopt;  // "2000-01-01+01:00": a zone for some decoders, a time for others
   }
   from.skip_spaces();
-  const auto east = zone(from);
+  const auto east = zone(from, *in);
   from.skip_spaces();
   if (!east || !from.at_end()) return std::nullopt;
   return time_units{*unit, days_from_epoch(*year, *month, *day, *in) * kDay + time - *east};

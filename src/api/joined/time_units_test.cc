@@ -37,6 +37,9 @@ TEST(TimeUnits, CountsFrom1970) {
   EXPECT_EQ(epoch_ms("Days since 2000-3-1 00:00:00 UTC"), 951868800000);
   EXPECT_EQ(epoch_ms("minutes since 1969-12-31 23:00 -01:00"), 0);
   EXPECT_EQ(epoch_ms("hours since 1970-01-01 05:30:00 +0530"), 0);
+  EXPECT_EQ(epoch_ms("hours since 1970-01-01 00:15:00 +0015"), 0);
+  EXPECT_EQ(epoch_ms("hours since 1970-01-01 18:00:00 -6"), 86400000);
+  EXPECT_EQ(epoch_ms("hours since 1970-01-01 00"), 0);
   EXPECT_EQ(epoch_ms("days since 1850-01-01", "proleptic_gregorian"), -3786825600000);
   EXPECT_EQ(epoch_ms("days since 1971-01-01", "360_day"), 360LL * 86400000);
   EXPECT_EQ(epoch_ms("days since 1973-01-01", "noleap"), 3LL * 365 * 86400000);
@@ -48,11 +51,14 @@ TEST(TimeUnits, RefusesUnitsThatDoNotCountDays) {
        {"", "days", "K", "months since 2000-01-01", "years since 2000-01-01", "days since", "days since 2000",
         "days since 2000-13-01", "days since 2001-02-29", "days since 0000-01-01", "days since 2000-01-01 25:00",
         "days since 2000-01-01 00:00:00.0001", "days since 2000-01-01 EST", "days since 1582-10-14",
-        "days since 99999999999999999999-01-01", "days since 2000-01-01 00:00:00 +00:00 x"})
+        "days since 99999999999999999999-01-01", "days since 2000-01-01 00:00:00 +00:00 x",
+        "days since 2000-01-01+01:00", "days since 2000-01-01 6", "days since 2000-01-01 00:00:00 +100"})
     EXPECT_FALSE(parse_time_units(text, "")) << text;
   EXPECT_FALSE(parse_time_units("days since 2000-01-01", "martian"));
   EXPECT_TRUE(parse_time_units("days since 1582-10-14", "proleptic_gregorian"));
   EXPECT_TRUE(parse_time_units("days since 2001-02-30", "360_day"));
+  EXPECT_TRUE(parse_time_units("days since 2000-01-01 00:00 -05:30", "noleap"));
+  EXPECT_FALSE(parse_time_units("days since 2000-01-01 00:00 -5:30", "noleap"));  // cftime ignores the zone
 }
 
 TEST(TimeUnits, WholeNumbersStayWhole) {
