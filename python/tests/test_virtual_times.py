@@ -103,6 +103,11 @@ def test_refusals_name_the_files_and_the_remedy(tmp_path: Path) -> None:
     assert "'scale_factor'" in text
     text = refusal([first, write(tmp_path / "filled.nc", later, np.array([0, -1]), _FillValue=-1)])
     assert "a time that is missing" in text
+    large = -9223372036854775806  # netCDF's fill value, which no double equals
+    text = refusal([first, write(tmp_path / "large.nc", later, np.array([0, large]), _FillValue=np.int64(large))])
+    assert "a time that is missing" in text
+    text = refusal([first, write(tmp_path / "zone.nc", "days since 2000-02-01+01:00", np.arange(3))])
+    assert "'units'" in text
     text = refusal([first, write(tmp_path / "other.nc", later, np.arange(3), "noleap")])
     assert "'calendar'" in text or "'units'" in text
     text = refusal([first, write(tmp_path / "months.nc", "months since 2000-01-01", np.arange(3))])

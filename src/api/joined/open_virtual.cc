@@ -250,15 +250,26 @@ class virtual_group {
     return text_of(a.facts->attributes, kCalendar) == text_of(b.facts->attributes, kCalendar);
   }
 
+  // Integers exactly: a double cannot hold every 64-bit fill value.
+  static std::optional<long double> number_of(const json& from) {
+    std::int64_t signed_number = 0;
+    std::uint64_t number = 0;
+    double real = 0;
+    if (from.get(signed_number)) return static_cast<long double>(signed_number);
+    if (from.get(number)) return static_cast<long double>(number);
+    if (from.get(real)) return static_cast<long double>(real);
+    return std::nullopt;
+  }
+
   // Whether a time is a number that an attribute of `of` excludes. (NaN is not changed.)
   static bool has_missing(const virtual_file& file, const virtual_variable& of) {
     const dtype& type = of.facts->type;
     for (const std::string_view name : kNoNumber) {
       const json* const found = of.facts->attributes.find(name);
-      double number = 0;
-      if (found == nullptr || !found->get(number)) continue;
+      const auto number = found == nullptr ? std::nullopt : number_of(*found);
+      if (!number) continue;
       for (std::size_t i = 0; (i + 1) * type.item_bytes() <= file.coordinate.size(); ++i)
-        if (value_at(type, file.coordinate, i) == static_cast<long double>(number)) return true;
+        if (value_at(type, file.coordinate, i) == *number) return true;
     }
     return false;
   }
