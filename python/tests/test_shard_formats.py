@@ -197,6 +197,15 @@ def test_nulls_of_tables(tmp_path: Path) -> None:
     assert ps.open_shards(str(tmp_path / "t_*.parquet"), column="x", nulls=0)[...].tolist() == [1, 0, 3] * 2
 
 
+def test_tables_of_other_columns_are_refused_when_they_are_opened(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"x": [1.0], "y": [2.0]}), tmp_path / "t_0.parquet")
+    pq.write_table(pa.table({"y": [4.0], "x": [3.0]}), tmp_path / "t_1.parquet")
+    assert ps.open_shards(str(tmp_path / "t_*.parquet"))[...].tolist() == [[1, 2], [3, 4]]
+    pq.write_table(pa.table({"x": [5.0], "z": [6.0]}), tmp_path / "t_2.parquet")
+    with pytest.raises(ps.InvalidArgumentError, match=r"1 of 3 files .* has x, y: '.*t_2.parquet' has x, z"):
+        ps.open_shards(str(tmp_path / "t_*.parquet"))
+
+
 def make(folder: Path, suffix: str, parts: list[np.ndarray]) -> tuple[str, dict[str, Any]]:
     if suffix == ".h5":
         return write_hdf5(folder, parts, chunks=(4, 3)), {"dataset": "x"}

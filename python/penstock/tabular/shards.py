@@ -19,9 +19,9 @@ import numpy.typing as npt
 
 from penstock import _core
 from penstock.core.context import Context, current_context
-from penstock.core.errors import ConflictError, CorruptDataError, Error, UnsupportedError
+from penstock.core.errors import ConflictError, CorruptDataError, Error, InvalidArgumentError, UnsupportedError
 from penstock.references.objects import Described, Joined, Object, ReferencedArray, open_described, pack_table
-from penstock.shards.files import describe_all, file_stamps, refuse_others, side_by_side
+from penstock.shards.files import complain, describe_all, file_stamps, refuse_others, side_by_side
 from penstock.shards.names import write_atomically
 from penstock.shards.saved import VERSION, known_files, saved_files
 from penstock.tabular.table import (
@@ -246,6 +246,11 @@ def open_tables(
         for choice in choices
     ]
     refuse_others(paths, shapes, types, 0)
+    names = [[each.name for each in choice.columns] for choice in choices]  # in any order: files are read by names
+    others = [f"'{paths[i]}' has {', '.join(names[i])}" for i in range(len(names)) if set(names[i]) != set(names[0])]
+    if others:
+        what = f"{len(others)} of {len(names)} files have other columns than '{paths[0]}', which has"
+        raise InvalidArgumentError(complain(f"{what} {', '.join(names[0])}", others))
     opened = [batches for _, _, batches in found if batches is not None]
     return _opened([table for table, _, _ in found], choices[0], context, opened)
 
