@@ -236,6 +236,19 @@ def test_a_name_may_be_that_of_one_file(tmp_path: Path, engine: str) -> None:
     np.testing.assert_array_equal(found[...], ps.open_virtual([file], concat="time")["t2m"][...])
 
 
+@pytest.mark.parametrize("form", ["NETCDF4", "NETCDF3_64BIT"])
+def test_contiguous_files_are_chunks_of_dask(tmp_path: Path, form: str) -> None:
+    pytest.importorskip("dask")
+    files = []
+    for number in range(3):
+        files.append(str(tmp_path / f"{number}.nc"))
+        values = np.full((4, 5), float(number))
+        xr.Dataset({"v": (("time", "x"), values)}).to_netcdf(files[-1], engine="netcdf4", format=form)
+    with xr.open_dataset(files, engine="penstock", concat="time", chunks={}) as opened:
+        assert opened["v"].chunks == ((4, 4, 4), (5,))
+        np.testing.assert_array_equal(opened["v"].values[:, 0], np.repeat([0.0, 1.0, 2.0], 4))
+
+
 def test_text_is_joined(tmp_path: Path) -> None:
     files = []
     for i, names in enumerate((["a", "bcd"], ["", "é", "x" * 50])):

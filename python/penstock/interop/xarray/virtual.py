@@ -81,4 +81,8 @@ class VirtualStore(ZarrGroup):
         if not isinstance(of_first, LazyArray):
             raise InvalidArgumentError(f"'{name}' of the first file is not read as an array")
         lazy = type(of_first)(self._place.child(name), array, of_first.dtype)
-        return Variable(made.dims, indexing.LazilyIndexedArray(lazy), made.attrs, made.encoding)
+        encoding = dict(made.encoding)
+        if array.shape != of_first.shape and "preferred_chunks" not in encoding:  # chunks={}: not all files in one
+            lengths = [max(1, length) for length in array.chunks]
+            encoding["preferred_chunks"] = dict(zip(made.dims, lengths, strict=True))
+        return Variable(made.dims, indexing.LazilyIndexedArray(lazy), made.attrs, encoding)
