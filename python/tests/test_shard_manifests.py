@@ -305,6 +305,22 @@ def test_empty_raw_files_are_errors_unless_allowed(tmp_path: Path) -> None:
     np.testing.assert_array_equal(ps.open_shards(tmp_path / "penstock.shards")[...], values)
 
 
+@pytest.mark.parametrize(
+    "names", [("a.npy",), ("a.npy", "b.npy"), ("a.npy", "below/a.npy"), ("x ... y.npy", "z ... w.npy")]
+)
+def test_the_folder_may_have_any_name(tmp_path: Path, names: tuple[str, ...]) -> None:
+    folder = tmp_path / "run 1 ... 2"
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        np.save(folder / name, VALUES)
+    opened = ps.open_shards([folder / name for name in names])
+    expected = np.concatenate([VALUES] * len(names))
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(opened))[...], expected)
+    ps.save_manifest(opened, folder / "m")
+    folder.rename(tmp_path / "moved")
+    np.testing.assert_array_equal(ps.open_shards(tmp_path / "moved" / "m")[...], expected)
+
+
 @pytest.fixture
 def memory() -> Any:
     fsspec = pytest.importorskip("fsspec")

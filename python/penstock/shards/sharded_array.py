@@ -51,9 +51,15 @@ def sharded(made: _core.Array, storage_options: Mapping[str, Any] | None, missin
 
 def root_of(array: _core.Array) -> str:
     """The folder above the keys of `array`'s files."""
-    first = os.fsdecode(_core.shard_files(array)[0][0])
-    uri: str = array.uri.split(" ... ")[0]
-    return uri[: -len(first)] if uri.endswith(first) else uri
+    files = _core.shard_files(array)
+    first = os.fsdecode(files[0][0])
+    uri: str = array.uri  # of many files: "<root><first> ... <last>", and names may have " ... " in them
+    end = len(uri) if len(files) == 1 else uri.rfind(" ... ")
+    while end > 0:
+        if uri.endswith(first, 0, end):
+            return uri[: end - len(first)]
+        end = uri.rfind(" ... ", 0, end)
+    return uri.split(" ... ")[0]
 
 
 def _unpickle(
