@@ -249,6 +249,15 @@ def test_contiguous_files_are_chunks_of_dask(tmp_path: Path, form: str) -> None:
         np.testing.assert_array_equal(opened["v"].values[:, 0], np.repeat([0.0, 1.0, 2.0], 4))
 
 
+def test_variables_are_chosen_by_name(tmp_path: Path) -> None:
+    files = _files(tmp_path, "h5netcdf", [2, 2])
+    assert list(ps.open_virtual(files, concat="time", variables="t2m")) == ["t2m"]
+    assert set(ps.open_virtual(files, concat="time", variables=["t2m", "time"])) == {"t2m", "time"}
+    assert list(ps.open_virtual(files, concat="time", variables=["t2m", "lat"], drop_variables="lat")) == ["t2m"]
+    with pytest.raises(ps.NotFoundError, match="no file has the variable 'tm2'"):
+        ps.open_virtual(files, concat="time", variables=["t2m", "tm2"])
+
+
 def test_text_is_joined(tmp_path: Path) -> None:
     files = []
     for i, names in enumerate((["a", "bcd"], ["", "é", "x" * 50])):

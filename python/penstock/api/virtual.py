@@ -10,7 +10,7 @@ from penstock import _core
 from penstock.core import registry
 from penstock.core.array import Array
 from penstock.core.context import Context, current_context
-from penstock.core.errors import InvalidArgumentError
+from penstock.core.errors import InvalidArgumentError, NotFoundError
 from penstock.core.group import Group
 from penstock.hdf5.file import TypedArray
 from penstock.references.objects import UNPICKLABLE
@@ -77,7 +77,7 @@ def open_virtual(
     missing: str = "error",
     attributes: str = "meaning",
     compare: str = "shape",
-    variables: Sequence[str] | None = None,
+    variables: str | Sequence[str] | None = None,
     drop_variables: str | Sequence[str] | None = None,
     store: Any = None,
     context: Context | None = None,
@@ -132,7 +132,7 @@ def open_virtual(
     ConflictError
         In a read: a file changed since it was opened.
     NotFoundError
-        Nothing matches the pattern, or a file has no known format.
+        Nothing matches the pattern, a file has no known format, or no file has one of `variables`.
 
     Examples
     --------
@@ -157,6 +157,7 @@ def open_virtual(
     ):
         if value not in allowed:
             raise InvalidArgumentError(f"{name} must be {allowed[0]!r} or {allowed[1]!r}, got {value!r}")
+    wanted = [variables] if isinstance(variables, str) else list(variables or ())
     dropped = [drop_variables] if isinstance(drop_variables, str) else list(drop_variables or ())
     where = current_context() if context is None else context
     given = names_of(files)
@@ -169,16 +170,19 @@ def open_virtual(
         first = _First(found.paths(1)[0], group, storage_options, where)
     made = _core.open_virtual(
         from_, where, keys, concat, os.fsencode(group.strip("/")), _ORDERS[sort], missing == "fill",
-        attributes == "all", compare == "values", list(variables or ()), dropped,
+        attributes == "all", compare == "values", wanted, dropped,
     )  # fmt: skip
     options = {
         "concat": concat, "group": group, "sort": sort, "missing": missing, "attributes": attributes,
-        "compare": compare, "variables": variables, "drop_variables": dropped, "storage_options": storage_options,
+        "compare": compare, "variables": wanted, "drop_variables": dropped, "storage_options": storage_options,
     }  # fmt: skip
     again: Any = UNPICKLABLE
     if store is None:
         again = _absolute(given)
-    return VirtualGroup(made, (_open_again, (again, options)), Stamps(storage_options), first)
+    opened = VirtualGroup(made, (_open_again, (again, options)), Stamps(storage_options), first)
+    if absent := set(wanted) - set(dropped) - set(opened):
+        raise NotFoundError(f"no file has the variable '{min(absent)}'", f"opening '{opened.uri}'")
+    return opened
 
 
 def first_of(files: Any, storage_options: Mapping[str, Any] | None) -> str:
