@@ -258,6 +258,19 @@ def test_variables_are_chosen_by_name(tmp_path: Path) -> None:
         ps.open_virtual(files, concat="time", variables=["t2m", "tm2"])
 
 
+def test_the_fill_values_of_a_coordinate_may_differ(tmp_path: Path) -> None:
+    """HDF5's default is 0, that of NetCDF another number."""
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "0.nc", "w") as file:
+        file["time"] = np.arange(2, dtype="i4")
+        file["time"].make_scale("time")
+    later = xr.Dataset(coords={"time": np.arange(2, 5, dtype="i4")})
+    later.to_netcdf(tmp_path / "1.nc", engine="netcdf4", format="NETCDF3_64BIT")
+    files = [tmp_path / "0.nc", tmp_path / "1.nc"]
+    np.testing.assert_array_equal(ps.open_virtual(files, concat="time")["time"][...], np.arange(5))
+    np.testing.assert_array_equal(ps.open_virtual(files[::-1], concat="time", sort="values")["time"][...], np.arange(5))
+
+
 def test_text_is_joined(tmp_path: Path) -> None:
     files = []
     for i, names in enumerate((["a", "bcd"], ["", "é", "x" * 50])):

@@ -195,7 +195,8 @@ class virtual_group {
         return refuse("the shape", to_string(extents_of(each.shape())), to_string(extents_of(first.shape())));
     }
     if (&here == &there) return {};
-    if (here.fill != there.fill && axis && !there.type.variable_length()) {
+    const bool is_in_memory = name == how_.concat && coordinate() != nullptr;  // all its values are known
+    if (here.fill != there.fill && axis && !there.type.variable_length() && !is_in_memory) {
       return other(
           fmt::format("variable '{}' has another fill value in '{}' than in '{}'", name, file.name, like.name));
     }
