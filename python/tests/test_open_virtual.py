@@ -260,7 +260,6 @@ def test_variables_are_chosen_by_name(tmp_path: Path) -> None:
 
 def test_the_fill_values_of_a_coordinate_may_differ(tmp_path: Path) -> None:
     """HDF5's default is 0, that of NetCDF another number."""
-    h5py = pytest.importorskip("h5py")
     with h5py.File(tmp_path / "0.nc", "w") as file:
         file["time"] = np.arange(2, dtype="i4")
         file["time"].make_scale("time")

@@ -26,7 +26,7 @@ from penstock.references.manifest import save_manifest as save_references
 from penstock.references.objects import ReferencedArray
 from penstock.shards import arrays as _array_shards
 from penstock.shards.files import describe_all, file_stamps
-from penstock.shards.names import Files, is_node, names_of, object_named
+from penstock.shards.names import Files, is_zarr_folder, names_of, object_named
 from penstock.shards.readers import JoinedArray, Metadata, Reader, join_arrays, join_parts, join_readers
 from penstock.shards.sharded_array import ShardedArray, check_axis, open_saved, save_manifest, sharded
 from penstock.tabular.shards import open_tables
@@ -152,7 +152,7 @@ def open_shards(
         one = object_named(given, storage_options)
         if is_manifest(one):
             return _open_manifest(request, given, one)
-        is_one = one is not None or is_node(given, storage_options)
+        is_one = one is not None or is_zarr_folder(given)
         found = Files([given] if is_one else given, request.allow_gaps, storage_options, format)
     elif any(not isinstance(each, str) for each in given):
         return _join_open_arrays(request, given)

@@ -58,13 +58,16 @@ def object_named(name: str, storage_options: Mapping[str, Any] | None) -> _core.
     return _core.object_at(store, current_context(), os.fsencode(inner))
 
 
-def is_node(name: str, storage_options: Mapping[str, Any] | None) -> bool:
-    """Whether the name is that of one file or object, or of a Zarr folder."""
-    if object_named(name, storage_options) is not None:
-        return True
+def is_zarr_folder(name: str) -> bool:
+    """Whether the name is that of a Zarr folder; of a URI, by its ending."""
     if "://" in name:
         return not is_wild(name) and name.rstrip("/").endswith(".zarr")
     return any(os.path.isfile(os.path.join(name, each)) for each in _ZARR_DOCUMENTS)
+
+
+def is_node(name: str, storage_options: Mapping[str, Any] | None) -> bool:
+    """Whether the name is that of one file or object, or of a Zarr folder."""
+    return is_zarr_folder(name) or object_named(name, storage_options) is not None
 
 
 def read_named(name: str, storage_options: Mapping[str, Any] | None = None) -> bytes:
