@@ -257,6 +257,15 @@ def test_documents_of_a_folder_are_read_once(tmp_path: Path) -> None:
         assert sum(each.path == "/run/_meta.json" for each in server.requests) == 1
 
 
+def test_a_zarr_folder_is_one_file(tmp_path: Path) -> None:
+    ps.save(tmp_path / "one.zarr", VALUES)
+    np.testing.assert_array_equal(ps.open_shards(tmp_path / "one.zarr")[...], VALUES)
+    group = ps.create_group(tmp_path / "run")
+    for number, part in enumerate(PARTS):
+        ps.create_array(group, f"s_{number}.zarr", data=part)
+    np.testing.assert_array_equal(ps.open_shards(tmp_path / "run")[...], VALUES)
+
+
 def test_odd_names(tmp_path: Path) -> None:
     odd = tmp_path / "a[0] {b} \\ ?"
     odd.mkdir()

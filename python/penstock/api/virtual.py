@@ -192,8 +192,9 @@ def first_of(files: Any, storage_options: Mapping[str, Any] | None) -> str:
 
 def _files(given: str | list[Any], storage_options: Mapping[str, Any] | None) -> Files:
     """The files of a pattern, a folder or a list; a name may also be that of one file or Zarr folder."""
-    is_one = isinstance(given, str) and is_node(given, storage_options)
-    return Files([given] if is_one else given, True, storage_options)
+    if isinstance(given, str) and is_node(given, storage_options):
+        given = [given]
+    return Files(given, True, storage_options)
 
 
 class _First:

@@ -59,10 +59,13 @@ def object_named(name: str, storage_options: Mapping[str, Any] | None) -> _core.
 
 
 def is_zarr_folder(name: str) -> bool:
-    """Whether the name is that of a Zarr folder; of a URI, by its ending."""
+    """Whether the name is that of a Zarr folder; of a URI, by its ending. A group of `.zarr` members is a folder."""
+    named = name.rstrip("/").endswith(".zarr")
     if "://" in name:
-        return not is_wild(name) and name.rstrip("/").endswith(".zarr")
-    return any(os.path.isfile(os.path.join(name, each)) for each in _ZARR_DOCUMENTS)
+        return named and not is_wild(name)
+    if not any(os.path.isfile(os.path.join(name, each)) for each in _ZARR_DOCUMENTS):
+        return False
+    return named or not any(each.endswith(".zarr") for each in os.listdir(name))
 
 
 def is_node(name: str, storage_options: Mapping[str, Any] | None) -> bool:
