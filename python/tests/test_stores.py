@@ -220,6 +220,39 @@ def test_an_exception_of_a_store_is_an_error_and_never_the_fill_value(store_clas
     assert "array '" in str(caught.value)
 
 
+class BrokenZarr(zarr.storage.WrapperStore):
+    """A virtual store whose source is absent."""
+
+    error: Exception = FileNotFoundError("source.nc")
+
+    def get_sync(self, key, **options):
+        if key != "zarr.json":
+            raise self.error
+        return super().get_sync(key, **options)
+
+    async def get(self, key, *arguments, **options):
+        if key != "zarr.json":
+            raise self.error
+        return await super().get(key, *arguments, **options)
+
+
+class BrokenAsyncZarr(BrokenZarr):
+    @property
+    def _supports_sync_io(self):
+        return False
+
+
+@pytest.mark.parametrize("store_class", [BrokenZarr, BrokenAsyncZarr])
+@pytest.mark.parametrize("error", [FileNotFoundError("source.nc"), KeyError("header")])
+def test_an_exception_of_a_zarr_store_is_not_an_absent_chunk(store_class, error):
+    inner = zarr.storage.MemoryStore()
+    zarr.create_array(inner, data=np.arange(4))
+    store = store_class(inner)
+    store.error = error
+    with pytest.raises(ps.StorageError, match=type(error).__name__):
+        ps.open(store)[...]
+
+
 @pytest.mark.parametrize("answer", [b"", b"short", 7, "text", [1]])
 def test_invalid_answers_of_a_store_are_errors(answer, values):
     class Nonsense(OnlyGet):

@@ -205,6 +205,61 @@ def test_a_corrupt_chunk_is_zarrs_error_with_ours_as_cause(wrap, shards):
         assert "c/1" in str(failed.value.__cause__)
 
 
+class Failing(WrapperStore):
+    """A store whose chunks cannot be read while `error` is set."""
+
+    error: Exception | None = None
+
+    def _check(self, key: str) -> None:
+        if self.error is not None and "c/" in key:
+            raise self.error
+
+    def get_sync(self, key: str, **options: Any) -> Any:
+        self._check(key)
+        return super().get_sync(key, **options)
+
+    async def get(self, key: str, *arguments: Any, **options: Any) -> Any:
+        self._check(key)
+        return await super().get(key, *arguments, **options)
+
+
+class FailingAsync(Failing):
+    @property
+    def _supports_sync_io(self) -> bool:
+        return False
+
+
+@pytest.mark.parametrize("shards", [None, (8,)])
+@pytest.mark.parametrize("kind", [Failing, FailingAsync])
+@pytest.mark.parametrize("wrap", [False, True])
+@pytest.mark.parametrize("error", [KeyError("header"), FileNotFoundError("x.nc"), PermissionError(13, "no"), OSError()])
+def test_exceptions_of_a_store_are_raised_as_they_are(error, wrap, kind, shards):
+    store = kind(MemoryStore())
+    a = zarr.create_array(store, shape=(16,), chunks=(2,), shards=shards, dtype="i4")
+    a[:] = 7
+    if wrap:
+        a = pz.wrap(a)
+    store.error = error
+    for work in (lambda: a[:], lambda: a[1:5], lambda: a.__setitem__(slice(1, 5), 3)):
+        with pytest.raises(type(error)) as raised:
+            work()
+        assert raised.value is error
+    store.error = None
+    assert a[:].tolist() == [7] * 16
+
+
+def test_values_for_arrays_without_dimensions_are_converted_as_in_zarr():
+    a = zarr.create_array(MemoryStore(), shape=(), dtype="f4")
+    with pytest.raises(ValueError, match="sequence"):
+        a[...] = [1.0, 2.0]
+
+
+def test_a_value_with_the_shape_of_the_chunk_replaces_it():
+    a = zarr.create_array(MemoryStore(), shape=(3,), chunks=(1,), dtype="U3")
+    a[1] = np.array(["abc"])
+    assert a[:].tolist() == ["", "abc", ""]
+
+
 def test_a_read_only_store_refuses_writes(tmp_path):
     zarr.create_array(LocalStore(tmp_path), shape=(10,), chunks=(5,), dtype="i4")
     a = zarr.open_array(LocalStore(tmp_path, read_only=True), mode="r")

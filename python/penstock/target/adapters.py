@@ -19,10 +19,10 @@ import contextlib
 import importlib
 import os
 import threading
-from collections.abc import Callable, Coroutine, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from penstock.core.errors import ConflictError, ReadOnlyError, UnsupportedError
+from penstock.core.errors import ConflictError, ReadOnlyError, StorageError, UnsupportedError
 from penstock.core.job import answers
 from penstock.target.options import options_named
 from penstock.target.store import Store, bytes_view
@@ -255,6 +255,19 @@ class AsyncAdapter:
         self._wait(self.delete(key))
 
 
+@contextlib.contextmanager
+def _no_absence() -> Iterator[None]:
+    """Replace exceptions that the engine would take for an absent object.
+
+    zarr-python's stores return None for those. An exception is a failure, such as that of a virtual store whose
+    source file was removed: the fill value would be wrong.
+    """
+    try:
+        yield
+    except (KeyError, FileNotFoundError) as error:
+        raise StorageError(f"{type(error).__name__}: {error}") from error
+
+
 class ZarrAdapter(AsyncAdapter):
     """A zarr-python `Store`, on zarr-python's own event loop: sessions of remote stores belong to one loop."""
 
@@ -283,7 +296,8 @@ class ZarrAdapter(AsyncAdapter):
 
     async def get(self, key: str, offset: int, length: int | None, from_end: bool, expected: str | None) -> Any:
         wanted = self.byte_request(offset, length, from_end)
-        value = await self.zarr_store.get(key, self.prototype, byte_range=wanted)
+        with _no_absence():
+            value = await self.zarr_store.get(key, self.prototype, byte_range=wanted)
         return None if value is None else value.as_numpy_array()
 
     async def list_keys(self, prefix: str, children: bool) -> list[str]:
@@ -315,7 +329,8 @@ class ZarrSyncAdapter(ZarrAdapter):
 
     def fetch(self, key: str, offset: int, length: int | None, from_end: bool, expected: str | None) -> Any:
         wanted = self.byte_request(offset, length, from_end)
-        value = self.zarr_store.get_sync(key, prototype=self.prototype, byte_range=wanted)
+        with _no_absence():
+            value = self.zarr_store.get_sync(key, prototype=self.prototype, byte_range=wanted)
         return None if value is None else value.as_numpy_array()
 
     def store(self, key: str, value: bytes, absent: bool, expected: str | None) -> Stored:

@@ -252,12 +252,9 @@ class CodecPipeline(_Base):  # type: ignore[misc]
 
     @staticmethod
     def _read_here(route: Route, pieces: Sequence[ReadPiece]) -> tuple[Any, ...]:
-        store, context = route.core, current_context()
-        assert store is not None
-        threads = 0 if route.path == "native" else 1  # a Python store is called on this thread
         flags = []
         for piece in pieces:
-            flags.append(piece.read(context, store, threads))
+            flags.append(_read_piece(route, piece))
             piece.finish()
         return _statuses(pieces, flags)
 
@@ -271,14 +268,14 @@ class CodecPipeline(_Base):  # type: ignore[misc]
             return self._read_here(route, pieces)
         flags = []
         for piece in pieces:
-            store, threads = route.core, 0 if route.path == "native" else 1
-            if route.path == "async":
-                if program.core.sharded:
-                    store = route.on_loop(asyncio.get_running_loop())
-                else:
-                    store, threads = await _fetched(piece.items, config.get("async.concurrency"), True), 0
-            assert store is not None
-            flags.append(await asyncio.to_thread(piece.read, current_context(), store, threads))
+            if route.path != "async":
+                flags.append(await asyncio.to_thread(_read_piece, route, piece))
+            elif program.core.sharded:
+                with route.on_loop(asyncio.get_running_loop()) as store:
+                    flags.append(await asyncio.to_thread(piece.read, current_context(), store, 1))
+            else:
+                store = await _fetched(piece.items, config.get("async.concurrency"), True)
+                flags.append(await asyncio.to_thread(piece.read, current_context(), store, 0))
             piece.finish()
         return _statuses(pieces, flags)
 
@@ -362,6 +359,13 @@ class CodecPipeline(_Base):  # type: ignore[misc]
         _write_here(route, pieces)
 
 
+def _read_piece(route: Route, piece: ReadPiece) -> bytes | None:
+    assert route.core is not None
+    threads = 0 if route.path == "native" else 1  # a Python store is called on this thread
+    with route.errors():
+        return piece.read(current_context(), route.core, threads)
+
+
 def _read_and_finish(piece: ReadPiece, store: _core.Store) -> bytes | None:
     flags = piece.core.read(current_context(), store, 0)
     piece.finish()
@@ -378,10 +382,9 @@ async def _fetched(items: Iterable[Item], limit: int | None, host: bool = False)
 
 async def _read_shards(route: Route, piece: ReadPiece, limit: int | None) -> bytes | None:
     """Each shard is a read of its own: its index, then the selected parts, on the running event loop."""
-    loop = asyncio.get_running_loop()
-    store, context = route.on_loop(loop), current_context()
+    loop, context = asyncio.get_running_loop(), current_context()
 
-    async def one(which: int) -> None:
+    async def one(which: int, store: _core.Store) -> None:
         done = loop.create_future()
         ticket = _core._ChunkTicket(piece.core, store, which, context)
 
@@ -397,7 +400,8 @@ async def _read_shards(route: Route, piece: ReadPiece, limit: int | None) -> byt
         await done
         ticket.finish()
 
-    await concurrent_map([(i,) for i in range(len(piece.core))], one, limit)
+    with route.on_loop(loop) as store:
+        await concurrent_map([(i, store) for i in range(len(piece.core))], one, limit)
     return piece.core.missing()
 
 
@@ -422,7 +426,8 @@ def _write_here(route: Route, pieces: Sequence[WritePiece]) -> None:
             piece.write(context, route.core, route.core, 0)
             continue
         threads = 0 if route.path == "native" else 1
-        objects = piece.write(context, route.core, None, threads)
+        with route.errors():
+            objects = piece.write(context, route.core, None, threads)
         make = _buffer_of(spec)
         if route.values is not None:
             store._is_open = True

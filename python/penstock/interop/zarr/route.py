@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import threading
+from collections.abc import Iterator
 from typing import Any
 
 from zarr.abc import store as stores
@@ -11,6 +14,7 @@ from zarr.core.buffer import cpu
 from zarr.storage import LocalStore, MemoryStore, ZipStore
 
 from penstock import _core
+from penstock.core.errors import Error, StorageError
 from penstock.interop.zarr.settings import current_context
 from penstock.target.adapters import ZarrAdapter, ZarrSyncAdapter
 from penstock.target.stores import obeyed
@@ -27,27 +31,62 @@ def _supports_sync(store: object) -> bool:
 _zarr_says: Any = getattr(stores, "_store_supports_sync_io", None)
 
 
+def _own(error: Exception) -> BaseException:
+    """The store's exception: the adapters replace some of them by a StorageError."""
+    return error.__cause__ if type(error) is StorageError and error.__cause__ is not None else error
+
+
 class _LoopAdapter(ZarrAdapter):
-    """A store whose coroutines run on the event loop of the read."""
+    """A store whose coroutines run on the event loop of the read. It keeps the store's last exception."""
 
     def __init__(self, store: Any, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(store)
         self._loop = loop
+        self.error: BaseException | None = None
 
     def loop(self) -> asyncio.AbstractEventLoop:
         return self._loop
+
+    async def get(self, key: str, offset: int, length: int | None, from_end: bool, expected: str | None) -> Any:
+        try:
+            return await super().get(key, offset, length, from_end, expected)
+        except Exception as error:
+            self.error = _own(error)
+            raise
+
+
+class _Raised(threading.local):
+    wanted = False
+    error: BaseException | None = None
+
+
+class _SyncAdapter(ZarrSyncAdapter):
+    """A store with synchronous methods. Within `Route.errors` it keeps the thread's last exception of the store."""
+
+    def __init__(self, store: Any) -> None:
+        super().__init__(store)
+        self.raised = _Raised()
+
+    def fetch(self, key: str, offset: int, length: int | None, from_end: bool, expected: str | None) -> Any:
+        try:
+            return super().fetch(key, offset, length, from_end, expected)
+        except Exception as error:
+            if self.raised.wanted:
+                self.raised.error = _own(error)
+            raise
 
 
 class Route:
     """The access path to one store. `path` is "native", "sync" or "async"."""
 
-    __slots__ = ("core", "native_writes", "path", "reason", "root", "store", "sync", "values")
+    __slots__ = ("_adapter", "core", "native_writes", "path", "reason", "root", "store", "sync", "values")
 
     def __init__(self, store: Any) -> None:
         self.store = store
         self.core: _core.Store | None = None
         self.values: dict[str, Any] | None = None
         self.native_writes = False
+        self._adapter: _SyncAdapter | None = None
         self.sync: str | None = None
         self.root = getattr(store, "root", None)  # `LocalStore.move` changes it
         self.reason = ""
@@ -65,7 +104,8 @@ class Route:
             self.core = obeyed(_core.zip_store(os.fsencode(store.path.absolute()), current_context()), True)
         elif _supports_sync(store):
             self.path = "sync"
-            self.core = _core.object_store(ZarrSyncAdapter(store), str(store), False)
+            self._adapter = _SyncAdapter(store)
+            self.core = _core.object_store(self._adapter, str(store), False)
             self.reason = f"{kind.__name__} is a Python store: its get_sync, set_sync and delete_sync are called"
         else:
             self.path = "async"
@@ -79,6 +119,32 @@ class Route:
             return self.sync == current_context()._sync_of_zarr
         return self.values is None or self.values is store._store_dict
 
-    def on_loop(self, loop: asyncio.AbstractEventLoop) -> _core.Store:
-        """The store for a read while `loop` runs."""
-        return _core.object_store(_LoopAdapter(self.store, loop), str(self.store), True)
+    @contextlib.contextmanager
+    def errors(self) -> Iterator[None]:
+        """Raise the exceptions of a store's synchronous methods as they are, as zarr-python does."""
+        raised = None if self._adapter is None else self._adapter.raised
+        if raised is None:
+            yield
+            return
+        raised.wanted = True
+        try:
+            yield
+        except Error as ours:
+            if raised.error is None:
+                raise
+            raise raised.error from ours
+        finally:
+            raised.wanted, raised.error = False, None
+
+    @contextlib.contextmanager
+    def on_loop(self, loop: asyncio.AbstractEventLoop) -> Iterator[_core.Store]:
+        """The store for a read while `loop` runs; exceptions of its coroutines are raised as they are."""
+        adapter = _LoopAdapter(self.store, loop)
+        try:
+            yield _core.object_store(adapter, str(self.store), True)
+        except Error as ours:
+            if adapter.error is None:
+                raise
+            raise adapter.error from ours
+        finally:
+            adapter.error = None

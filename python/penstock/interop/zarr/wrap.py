@@ -27,10 +27,12 @@ from penstock import _core
 from penstock.core.data_types import cast
 from penstock.core.errors import (
     CorruptDataError,
+    DeadlineExceededError,
     Error,
     InternalError,
     InvalidArgumentError,
     OutOfRangeError,
+    PermissionDeniedError,
     StorageError,
     UnsupportedError,
 )
@@ -43,6 +45,7 @@ from penstock.interop.zarr.route import Route
 from penstock.interop.zarr.settings import count, current_context
 
 _Array: Any = zarr.Array
+_OF_STORES = (StorageError, PermissionDeniedError, DeadlineExceededError)
 _NUMBERS = frozenset((int, float))
 _PLAIN_BUFFERS = ("zarr.buffer.cpu.Buffer", "zarr.buffer.cpu.NDBuffer")
 
@@ -208,7 +211,7 @@ def _read_plain(engine: _Engine, selection: Any, scalar: bool) -> Any:
             found = _core.read_plain(engine.array, selection, scalar, engine.threads)
     except OutOfRangeError:
         return NotImplemented
-    except (CorruptDataError, StorageError):
+    except (CorruptDataError, *_OF_STORES):
         return NotImplemented  # the pipeline finds the error, too, and reports it with zarr-python's message
     if found is not NotImplemented:
         count("read", "array")
@@ -319,7 +322,7 @@ class Array(_Array):  # type: ignore[misc]
                     engine.array._write(selection, value, engine.threads, None, False, engine.keeps_empty)
             else:
                 written = _core.write_plain(engine.array, selection, value, engine.keeps_empty)
-        except (CorruptDataError, InvalidArgumentError, StorageError):
+        except (CorruptDataError, InvalidArgumentError, *_OF_STORES):
             return False  # the pipeline finds the error, too, and reports it with zarr-python's message
         if written:
             count("write", "array")
