@@ -283,14 +283,16 @@ class _IndexedWrite(WritePiece):
             reading = program.core.batch(old, shown)
             assert reading is not None
             reading.read(context, store, 0)
-        for i, (_, _, chunk_selection, value_selection, _) in enumerate(self.items):
+        for i, (_, _, chunk_selection, value_selection, replaces) in enumerate(self.items):
             if chunk_selection == () or self.value.shape == ():
                 part = self.value
             else:
                 part = self.value[value_selection]
-                if self.drop_axes:
+                if replaces and part.shape == spec.shape:  # zarr-python takes it as the chunk
+                    chunk_selection = whole
+                elif self.drop_axes:
                     part = part[tuple(None if d in self.drop_axes else slice(None) for d in range(len(spec.shape)))]
-            room[i][chunk_selection] = part
+            room[i, ...][chunk_selection] = part
         core = program.core.batch(every, shown)
         assert core is not None
         return core
