@@ -220,6 +220,49 @@ def test_an_exception_of_a_store_is_an_error_and_never_the_fill_value(store_clas
     assert "array '" in str(caught.value)
 
 
+@pytest.mark.parametrize("how", ["coroutine", "iterator", "list"])
+def test_an_asynchronous_store_may_list_its_keys_in_every_way(how):
+    class Listed:
+        def __init__(self) -> None:
+            self.values: dict[str, bytes] = {}
+
+        async def get(self, key):
+            return self.values.get(key)
+
+        async def set(self, key, value):
+            self.values[key] = bytes(value)
+
+        def list(self, prefix):
+            found = [key for key in self.values if key.startswith(prefix)]
+
+            async def one_by_one():
+                for key in found:
+                    yield key
+
+            async def together():
+                return found
+
+            return {"coroutine": together, "iterator": one_by_one, "list": lambda: found}[how]()
+
+    store = Listed()
+    ps.save(store, x=np.arange(3), y=np.arange(4))
+    assert sorted(ps.open(store)) == ["x", "y"]
+
+
+def test_an_absent_shard_may_have_no_size(values):
+    class Sized(OnlyGet):
+        def get_range(self, key, start, length):
+            value = self.values.get(key)
+            return None if value is None else value[start : start + length]
+
+        def getsize(self, key):
+            value = self.values.get(key)
+            return None if value is None else len(value)
+
+    left = {key: value for key, value in values.items() if key != "c/1/1"}
+    np.testing.assert_array_equal(ps.open(Sized(left))[:], ps.open(left)[:])
+
+
 class BrokenZarr(zarr.storage.WrapperStore):
     """A virtual store whose source is absent."""
 

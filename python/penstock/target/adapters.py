@@ -113,7 +113,8 @@ class ObjectAdapter:
             if from_end and self.get_suffix is not None:
                 return self.get_suffix(key, length)
             if from_end and self.get_range is not None and self.getsize is not None:
-                return self.get_range(key, max(self.getsize(key) - length, 0), length)
+                size = self.getsize(key)
+                return None if size is None else self.get_range(key, max(size - length, 0), length)
         return _cut(self.get(key), offset, length, from_end)
 
     def fetch(self, key: str, offset: int, length: int | None, from_end: bool, expected: str | None) -> Any:
@@ -365,7 +366,10 @@ class AsyncObjectAdapter(AsyncAdapter):
         if lister is None:
             raise _cannot(self.store_object, "cannot list its keys")
         found = lister(prefix)
-        keys = [key async for key in found] if hasattr(found, "__aiter__") else list(await found)
+        if hasattr(found, "__aiter__"):
+            keys = [key async for key in found]
+        else:
+            keys = list(await found if hasattr(found, "__await__") else found)
         return list(_children(keys, prefix)) if children else keys
 
     async def set_value(self, key: str, value: bytes, absent: bool, expected: str | None) -> Stored:
