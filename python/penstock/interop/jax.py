@@ -44,7 +44,7 @@ def load(
     Raises
     ------
     InvalidArgumentError
-        The sharding does not divide the shape.
+        The sharding does not divide the shape, or `sharding` is neither a sharding nor a device.
     UnsupportedError
         JAX does not have the array's type.
     Error
@@ -60,8 +60,11 @@ def load(
     import jax
 
     array = source if isinstance(source, Array) else open_array(source)
-    if not isinstance(sharding, jax.sharding.Sharding):
-        sharding = jax.sharding.SingleDeviceSharding(sharding)
+    single = jax.sharding.SingleDeviceSharding
+    if isinstance(sharding, jax.Device):
+        sharding = single(sharding)
+    elif not isinstance(sharding, jax.sharding.Sharding):
+        raise InvalidArgumentError(f"sharding must be a jax.sharding.Sharding or a device, got {sharding!r}")
     wanted = _element_type(array, dtype)
     try:
         parts = sharding.addressable_devices_indices_map(array.shape)
@@ -77,7 +80,10 @@ def load(
     finally:
         for job in jobs.values():
             job.cancel()
-    placed = [jax.device_put(values[_bounds(index, array.shape)], device) for device, index in parts.items()]
+    placed = [
+        jax.device_put(values[_bounds(index, array.shape)], single(device, memory_kind=sharding.memory_kind))
+        for device, index in parts.items()
+    ]
     return jax.make_array_from_single_device_arrays(array.shape, sharding, placed)
 
 

@@ -59,6 +59,13 @@ ps.Array.read_async = read_async  # type: ignore[method-assign]
 
 assert penstock.jax.load(a, jax.devices()[3]).devices() == {jax.devices()[3]}
 assert penstock.jax.load(where / "wide.zarr", jax.devices()[0]).dtype == np.float32  # as jax.numpy.asarray
+for kind in ("pinned_host", "device"):
+    made = penstock.jax.load(a, NamedSharding(grid, PartitionSpec("y"), memory_kind=kind))
+    assert {shard.data.sharding.memory_kind for shard in made.addressable_shards} == {kind}
+    np.testing.assert_array_equal(made, values)
+for wrong in ("cpu", None, grid):
+    with pytest.raises(ps.InvalidArgumentError, match="sharding must be"):
+        penstock.jax.load(a, wrong)
 half = penstock.jax.load(a, jax.devices()[0], dtype=ml_dtypes.bfloat16)
 assert half.dtype == ml_dtypes.bfloat16
 np.testing.assert_array_equal(np.asarray(half), values.astype(ml_dtypes.bfloat16))
