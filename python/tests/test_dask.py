@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import penstock as ps
@@ -106,3 +107,16 @@ def test_an_array_of_a_dict_works_with_threads() -> None:
     made = ps.create_array({}, shape=(4,), dtype="i4", chunks=(2,))
     made[:] = [1, 2, 3, 4]
     assert penstock.dask.from_array(made).sum().compute(scheduler="threads") == 10
+
+
+@pytest.mark.parametrize("kind", ["dict", "store", "wrapped", "group"])
+def test_copies_into_memory_of_this_process_are_refused(array: ps.Array, kind: str) -> None:
+    zarr = pytest.importorskip("zarr")
+    target: Any = {} if kind == "dict" else zarr.storage.MemoryStore()
+    if kind == "wrapped":
+        target = zarr.storage.WrapperStore(target)
+    elif kind == "group":
+        target = zarr.create_group(target)
+    for work in (penstock.dask.rechunk, penstock.dask.convert):
+        with pytest.raises(ps.UnsupportedError, match="copies of it"):
+            work(array, target, chunks=(5, 5))

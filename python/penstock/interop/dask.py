@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from penstock.api.open import open_array
 from penstock.api.shared_copy import SharedCopy, Steps, has_two_passes, shared_copy
 from penstock.core.array import Array
-from penstock.core.errors import InvalidArgumentError
+from penstock.core.errors import InvalidArgumentError, UnsupportedError
 from penstock.core.group import Group
 from penstock.core.sizes import check_count
 
@@ -148,6 +149,8 @@ def rechunk(
         As for `penstock.rechunk`, also of a task.
     InvalidArgumentError
         The cluster has no workers.
+    UnsupportedError
+        The target is a dict or a store in this process's memory, of which workers have copies.
 
     Examples
     --------
@@ -188,7 +191,7 @@ def convert(
     Raises
     ------
     UnsupportedError
-        The target is one file: TIFF, HDF5 or `.npy`.
+        The target is one file: TIFF, HDF5 or `.npy`; or as for `rechunk`.
     Error
         As for `penstock.convert`, also of a task.
 
@@ -203,7 +206,20 @@ def convert(
     return _share(shared_copy(source, target, chunks, True, options), client, parts)
 
 
+def _pickles_as_a_copy(target: Any) -> bool:
+    store = getattr(getattr(target, "store_path", target), "store", target)
+    while hasattr(store, "_store"):  # a wrapper of zarr-python's
+        store = store._store
+    if isinstance(store, Mapping):
+        return not hasattr(store, "fs")
+    names = {f"{base.__module__}.{base.__qualname__}" for base in type(store).__mro__}
+    return "zarr.storage._memory.MemoryStore" in names
+
+
 def _share(work: SharedCopy, client: distributed.Client | None, parts: int | None) -> Array | Group:
+    if _pickles_as_a_copy(work.target):
+        kind = type(work.target).__name__
+        raise UnsupportedError(f"the target is a {kind} in this process's memory: workers would write to copies of it")
     if client is None:
         from distributed import get_client
 
