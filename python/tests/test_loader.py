@@ -340,6 +340,20 @@ def test_all_ranks_have_the_same_number_of_full_batches():
         assert [len(each) for each in loaders] == [15 // ranks] * ranks
 
 
+@pytest.mark.parametrize("drop_last", [False, True])
+@pytest.mark.parametrize(("ranks", "workers"), [(1, 1), (1, 4), (2, 2), (2, 3)])
+def test_workers_have_all_batches_of_their_rank(ranks, workers, drop_last):
+    _, a = rows(30)
+    for rank in range(ranks):
+        options = {"batch_size": 4, "seed": 2, "drop_last": drop_last, "rank": rank, "ranks": ranks}
+        expected = [[x.tolist() for x in all_of(each)] for each in [ps.loader(a, **options)] * 2]
+        shares = [ps.loader(a, **options) for _ in range(workers)]
+        for epoch, batches in enumerate(expected):
+            parts = [[x.tolist() for x in all_of(each._share_of(i, workers))] for i, each in enumerate(shares)]
+            assert [parts[j % workers][j // workers] for j in range(sum(map(len, parts)))] == batches
+            assert [each.epoch for each in shares] == [epoch + 1] * workers
+
+
 def test_values_are_cast_scaled_and_normalised():
     values = np.random.default_rng(0).integers(-500, 500, (12, 3, 8)).astype("i2")
     a = make(values, (5, 3, 8), ["time", "band", "x"])

@@ -68,6 +68,12 @@ def test_the_loaders_order_does_not_depend_on_workers_and_ranks(tmp_path: Path, 
         Loader(a, batch_size=4), batch_size=None, num_workers=workers, multiprocessing_context=SPAWN[workers]
     )
     assert numbers(whole) == expected
+    full = Loader(a, batch_size=4, drop_last=True)
+    assert len(full) == 25
+    assert (
+        numbers(DataLoader(full, batch_size=None, num_workers=workers, multiprocessing_context=SPAWN[workers]))
+        == (expected[:25])
+    )
     for name in ("ranks", "world_size"):
         halves = [Loader(a, batch_size=4, rank=rank, **{name: 2}) for rank in range(2)]
         assert [len(each) for each in halves] == [12, 12]
@@ -81,7 +87,7 @@ def test_the_loaders_order_does_not_depend_on_workers_and_ranks(tmp_path: Path, 
         ({"rank": 1}, "rank is given without world_size"),
         ({"world_size": 2}, "world_size is given without rank"),
         ({"ranks": 2}, "ranks is given without rank"),
-        ({"rank": 2, "world_size": 2}, "rank must be from 0 to 1, it is 2"),
+        ({"rank": 2, "world_size": 2}, "rank must be from 0 to 1, got 2"),
         ({"rank": 1, "ranks": 2, "world_size": 2}, "ranks and world_size are names of one option"),
     ],
 )
@@ -98,6 +104,16 @@ def test_a_rank_and_the_number_of_ranks_are_given_together(given: dict[str, int]
             Rows(a, 2, **given)
 
 
+def test_batches_of_no_samples_are_refused() -> None:
+    from penstock.torch import Batches
+
+    a = ps.create_array({}, data=np.zeros((8, 2)))
+    with pytest.raises(ps.InvalidArgumentError, match="at least 1"):
+        Batches(a, batch_size=0)
+    with pytest.raises(ps.InvalidArgumentError, match="at least 0"):
+        Batches(a, depth=-1)
+
+
 SPAWN = {0: None, 1: "fork", 3: "spawn"}
 
 
@@ -110,7 +126,7 @@ def test_a_loader_takes_both_names_of_the_ranks() -> None:
     assert len(ours) == 5
     with pytest.raises(ps.InvalidArgumentError, match="ranks and world_size"):
         Loader(a, rank=1, ranks=2, world_size=2)
-    with pytest.raises(ps.InvalidArgumentError, match="go together"):
+    with pytest.raises(ps.InvalidArgumentError, match="world_size is given without rank"):
         Loader(a, world_size=2)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from penstock.core.tensor import Tensor
 
 Arrays = Array | Sequence[Array] | Mapping[Any, Array]
 _STATE_VERSION = 1
+_DROP_LAST = 5  # the position of that option in the engine's arguments
 
 
 def loader(
@@ -287,6 +289,19 @@ class Loader:
                 break
             self._next += self.ranks
             yield self._shape.batch(found[2], found[3])
+        self.set_epoch(epoch + 1)
+
+    def _share_of(self, number: int, count: int) -> Iterator[Any]:
+        """Every `count`-th of this rank's batches of an epoch, from the batch `number` on: those of one worker.
+
+        `drop_last` omits batches that only some ranks have, but not those that only some workers have.
+        """
+        first, epoch = self._first, self.epoch
+        wanted = len(range(number, self._engine().batches_of(first, self.rank, self.ranks), count))
+        arguments = (*self._arguments[:_DROP_LAST], False, *self._arguments[_DROP_LAST + 1 :])
+        share = Loader(arguments, self._shape, self.rank + self.ranks * number, self.ranks * count)
+        share.epoch, share._first = epoch, first
+        yield from itertools.islice(share, wanted)
         self.set_epoch(epoch + 1)
 
     def _check_current(self, iteration: tuple[int, object]) -> None:

@@ -155,6 +155,8 @@ class Batches(data.IterableDataset):  # type: ignore[misc]
         device: str | None = None,
     ) -> None:
         CropReader(arrays, dtype)  # reports errors here, not in a worker
+        if batch_size < 1 or depth < 0:
+            raise InvalidArgumentError(f"batch_size is at least 1 and depth at least 0: {batch_size}, {depth}")
         self._device = device
         self._arrays = arrays
         self._samples = samples if samples is not None else _rows_of(arrays)
@@ -261,13 +263,14 @@ class Rows(data.IterableDataset):  # type: ignore[misc]
         return batches
 
     def __iter__(self) -> Iterator[torch.Tensor]:
-        waiting = iter(self._mine())
-        ahead = deque(self._array.read_async(each) for each in itertools.islice(waiting, self._depth + 1))
+        waiting, ahead = iter(self._mine()), deque[Any]()
         try:
-            while ahead:
-                values = ahead.popleft().wait()
-                ahead.extend(self._array.read_async(each) for each in itertools.islice(waiting, 1))
-                yield as_tensor(np.asarray(values))
+            while True:
+                more = itertools.islice(waiting, self._depth + 1 - len(ahead))
+                ahead.extend(self._array.read_async(each) for each in more)
+                if not ahead:
+                    break
+                yield as_tensor(np.asarray(ahead.popleft().wait()))
         finally:
             for job in ahead:
                 job.cancel()
@@ -343,12 +346,9 @@ class Loader(data.IterableDataset):  # type: ignore[misc]
 
     def __iter__(self) -> Iterator[Any]:
         worker = data.get_worker_info()
-        if worker is None:
-            self._loader.set_rank(self._rank, self._world_size)
-        else:
-            turn = self._rank + self._world_size * worker.id
-            self._loader.set_rank(turn, self._world_size * worker.num_workers)
-        for batch in self._loader:
+        self._loader.set_rank(self._rank, self._world_size)
+        mine = self._loader if worker is None else self._loader._share_of(worker.id, worker.num_workers)
+        for batch in mine:
             yield self._moved(batch)
 
     def _moved(self, batch: Any) -> Any:
