@@ -7,6 +7,7 @@ import collections
 import contextlib
 import io
 import mmap
+import tarfile
 import threading
 import time
 import uuid
@@ -437,3 +438,22 @@ def test_an_fsspec_file_system_is_a_store_of_its_files(tmp_path: Path):
         ps.open(memory, f"{folder}/nothing")
     ps.create_array(tmp_path / "y", data=np.arange(3))
     assert ps.open(fsspec.filesystem("file"), str(tmp_path / "y"))[2] == 2
+
+
+@pytest.mark.parametrize("kind", ["tar", "dir", "filecache"])
+def test_file_systems_for_one_thread_are_read_by_one_thread_at_a_time(tmp_path: Path, kind: str) -> None:
+    fsspec = pytest.importorskip("fsspec")
+    values = np.random.default_rng(7).integers(0, 99, (200, 200), dtype="i4")
+    ps.create_array(tmp_path / "a.zarr", data=values, chunks=(10, 10))
+    if kind == "filecache":
+        cached = fsspec.filesystem("filecache", target_protocol="file", cache_storage=str(tmp_path / "cache"))
+        target = cached.get_mapper(str(tmp_path / "a.zarr"))
+    else:
+        with tarfile.open(tmp_path / "a.tar", "w") as archive:
+            archive.add(tmp_path / "a.zarr", "a.zarr")
+        tar = fsspec.filesystem("tar", fo=str(tmp_path / "a.tar"))
+        inner = fsspec.filesystem("dir", path="a.zarr", fs=tar)
+        target = tar.get_mapper("a.zarr") if kind == "tar" else inner.get_mapper("")
+    a = ps.open(target)
+    for _ in range(3):
+        np.testing.assert_array_equal(a[:], values)

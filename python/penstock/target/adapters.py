@@ -19,6 +19,7 @@ import contextlib
 import importlib
 import os
 import threading
+import weakref
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -387,6 +388,33 @@ class AsyncObjectAdapter(AsyncAdapter):
             await delete(key)
 
 
+# File systems whose reads share one file position, one connection or one table: fsspec has an instance for each thread.
+_ONE_THREAD_PROTOCOLS = frozenset({"tar", "libarchive", "ftp", "filecache"})
+_locks: weakref.WeakKeyDictionary[Any, threading.Lock] = weakref.WeakKeyDictionary()
+_locks_lock = threading.Lock()
+
+
+def _forget_locks() -> None:
+    global _locks_lock
+    _locks_lock = threading.Lock()
+    _locks.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_locks)
+
+
+def _lock_of(fs: Any) -> contextlib.AbstractContextManager[Any]:
+    """A lock for reads of an fsspec file system that two threads cannot use; all its users share it."""
+    while fs is not None:
+        protocol = getattr(fs, "protocol", ())
+        if ({protocol} if isinstance(protocol, str) else set(protocol)) & _ONE_THREAD_PROTOCOLS:
+            with _locks_lock:
+                return _locks.setdefault(fs, threading.Lock())
+        fs = getattr(fs, "fs", None)
+    return contextlib.nullcontext()
+
+
 class FsspecAdapter(AsyncAdapter):
     """A folder of an fsspec file system, by byte ranges; asynchronous if the file system is."""
 
@@ -428,7 +456,7 @@ class FsspecAdapter(AsyncAdapter):
         if length == 0:
             return b"" if self.fs.exists(self.path(key)) else None
         try:
-            with options_named(self.fs):
+            with options_named(self.fs), _lock_of(self.fs):
                 value = self.fs.cat_file(self.path(key), **self._range(offset, length, from_end))
         except _ABSENT:
             return None
