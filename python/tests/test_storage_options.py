@@ -50,3 +50,14 @@ def test_another_type_error_is_not_changed() -> None:
     fs = Broken(skip_instance_cache=True)
     with pytest.raises(ps.StorageError, match="reader\\(\\) got an unexpected keyword argument 'size'"):
         ps.open(fsspec.FSMap("folder", fs))
+
+
+def test_a_chain_of_a_local_file_has_options(tmp_path: Any) -> None:
+    pytest.importorskip("fsspec")
+    ps.create_array(tmp_path / "a.zarr", data=[1, 2, 3])
+    options = {"simplecache": {"cache_storage": str(tmp_path / "cache")}}
+    a = ps.open_array(f"simplecache::file://{tmp_path}/a.zarr", storage_options=options)
+    assert a[:].tolist() == [1, 2, 3]
+    assert (tmp_path / "cache").is_dir()
+    with pytest.raises(ps.UnsupportedError, match="for remote URIs"):
+        ps.open(f"file://{tmp_path}/a.zarr", storage_options=options)

@@ -90,8 +90,9 @@ class Request:
             raise InvalidArgumentError(f"{self.target!r} takes no option {next(iter(self.options))!r}")
 
     def refuse_storage_options(self) -> None:
-        """Refuse storage options for local targets."""
-        if self.own_options and isinstance(self.target, str):
+        """Refuse storage options for local targets, except for fsspec's chains (`simplecache::file://...`)."""
+        is_chain = isinstance(self.target, str) and "::" in self.target and "://" in self.target
+        if self.own_options and isinstance(self.target, str) and not is_chain:
             raise UnsupportedError(f"storage_options are for remote URIs, not for '{self.target}'")
 
 
