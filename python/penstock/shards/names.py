@@ -13,6 +13,7 @@ from penstock.core.context import current_context
 from penstock.core.errors import InvalidArgumentError, NotFoundError, system_errors
 from penstock.target.local import local_path
 from penstock.target.place import file_place, place_of
+from penstock.target.sniff import format_by_name
 
 FORMATS = ("npy", "raw", "hdf5", "parquet", "arrow", "zarr", "tiff")
 """The values of `format=`: .npy and raw files are opened by the engine, the others in special ways."""
@@ -60,12 +61,12 @@ def object_named(name: str, storage_options: Mapping[str, Any] | None) -> _core.
 
 def is_zarr_folder(name: str) -> bool:
     """Whether the name is that of a Zarr folder; of a URI, by its ending. A group of `.zarr` members is a folder."""
-    named = name.rstrip("/").endswith(".zarr")
+    named = format_by_name(name.rstrip("/")) == "zarr"
     if "://" in name:
         return named and not is_wild(name)
     if not any(os.path.isfile(os.path.join(name, each)) for each in _ZARR_DOCUMENTS):
         return False
-    return named or not any(each.endswith(".zarr") for each in os.listdir(name))
+    return named or not any(format_by_name(each) == "zarr" for each in os.listdir(name))
 
 
 def is_node(name: str, storage_options: Mapping[str, Any] | None) -> bool:
