@@ -40,7 +40,7 @@ function(penstock_folder name)
     if(PENSTOCK_SANITIZE STREQUAL "thread" AND name MATCHES "^(format_|plan$)")
       penstock_optimised_less(${target})  # a job's one thread parses and plans: little of what the threaded tests do
     elseif(PENSTOCK_SANITIZE MATCHES "address" AND NOT PENSTOCK_OPTIMISE_FUZZED
-           AND name MATCHES "^(format_.*|plan|store|engine|cuda)$")
+           AND name MATCHES "^(format_.*|store|engine|cuda)$")
       penstock_optimised_less(${target})  # the tests run it briefly; arrays' and codecs' loops are optimised
     elseif(NOT PENSTOCK_SANITIZE AND name MATCHES "^format_(hdf5|netcdf|parquet|reference)$")
       penstock_optimised_less(${target})  # parsers, which wait for their bytes

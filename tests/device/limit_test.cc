@@ -205,10 +205,12 @@ TEST_F(DeviceLimit, AResultOfNearly2To64BytesIsRefused) {
   how.path = "a";
   how.shape = {(std::uint64_t{1} << 61) - 1};
   how.chunks = extents{std::uint64_t{1} << 20};
-  how.type = dtype::from_name("float64").value();
+  how.type = dtype::from_name("uint8").value();
   const auto made = create_array(std::shared_ptr<store>(make_memory_store()), how);
   ASSERT_TRUE(made.ok()) << made.error().to_string();
-  const auto read = read_to_device(*made, basic_selection());
+  device_read_options wider;
+  wider.type = dtype::from_name("float64").value();
+  const auto read = read_to_device(*made, basic_selection(), wider);
   ASSERT_FALSE(read.ok());
   EXPECT_EQ(read.error().code(), errc::resource_exhausted) << read.error().to_string();
 }
