@@ -64,6 +64,8 @@ def is_zarr_folder(name: str) -> bool:
     named = format_by_name(name.rstrip("/")) == "zarr"
     if "://" in name:
         return named and not is_wild(name)
+    if "*" in name or "?" in name:  # a pattern; names of folders with brackets are looked up
+        return False
     if not any(os.path.isfile(os.path.join(name, each)) for each in _ZARR_DOCUMENTS):
         return False
     return named or not any(format_by_name(each) == "zarr" for each in os.listdir(name))
