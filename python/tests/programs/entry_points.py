@@ -23,7 +23,7 @@ import penstock as ps
 from penstock import _core
 
 LONGEST = 20
-SKIPPED = {"_end": "ends the interpreter", "side_by_side": "calls a function as many times as it is told: 2^31, too"}
+SKIPPED = {"_end": "ends the interpreter", "side_by_side": "calls a function as many times as requested: 2^31, too"}
 # Raw addresses: a wrong one is the caller's error and cannot be checked.
 ADDRESSES = {"address", "to", "stream"}
 
