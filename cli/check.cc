@@ -158,8 +158,8 @@ void add_check(command_line& line) {
   auto given = std::make_shared<check_arguments>();
   command verb = line.add("check", "Decode everything and report each bad chunk");
   verb.required("URI", given->uri, "A path or a URI; a group means every array in it");
-  verb.option("--max-failures", given->max_failures, "Write out at most that many bad chunks of an array");
-  verb.threads(given->threads, "Threads that decode; the processor's cores without it");
+  verb.option("--max-failures", given->max_failures, "List at most that many bad chunks of an array");
+  verb.threads(given->threads, "Threads for decoding; default: one for each core");
   verb.json("Print one JSON document");
   verb.footer(
       "Exit status 1 if anything is bad. Members of a group that penstock does not read are listed, but are not\n"

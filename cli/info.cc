@@ -301,7 +301,7 @@ int show_tree(const session& speak, const std::string& uri) {
 
 void add_info(command_line& line) {
   auto uri = std::make_shared<std::string>();
-  command verb = line.add("info", "Describe an array, or a group and what is in it");
+  command verb = line.add("info", "Describe an array, or a group and its members");
   verb.required("URI", *uri, "A path or a URI");
   verb.json("Print one JSON document");
   verb.footer("Examples:\n  penstock info data.zarr\n  penstock info data.zarr/t2m --json");
@@ -310,7 +310,7 @@ void add_info(command_line& line) {
 
 void add_tree(command_line& line) {
   auto uri = std::make_shared<std::string>();
-  command verb = line.add("tree", "Show what is in a group: names, types and shapes");
+  command verb = line.add("tree", "Show the members of a group: names, types and shapes");
   verb.required("URI", *uri, "A path or a URI");
   verb.json("Print one JSON document");
   verb.footer("Examples:\n  penstock tree data.zarr\n  penstock tree archive.zip --json");

@@ -43,7 +43,7 @@ void add_plan(command_line& line) {
   auto given = std::make_shared<plan_arguments>();
   command verb = line.add("plan", "Show what a read would fetch, decode and fill");
   verb.required("URI", given->uri, "A path or a URI");
-  verb.option("SELECTION", given->selection, "As in Python: '0:10, ::2', '..., -1'; all of the array without it");
+  verb.option("SELECTION", given->selection, "As in Python: '0:10, ::2', '..., -1'; default: the whole array");
   verb.option("--lines", given->lines, "Print at most that many operations");
   verb.flag("--device", given->device,
             "Show which chunks a CUDA device would decode and which the host would; needs no device");

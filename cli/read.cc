@@ -243,7 +243,7 @@ void add_read(command_line& line) {
   auto given = std::make_shared<read_arguments>();
   command verb = line.add("read", "Write a selection to a file, or print a small one");
   verb.required("URI", given->uri, "A path or a URI");
-  verb.option("SELECTION", given->selection, "As in Python: '0:10, ::2', '..., -1'; all of the array without it");
+  verb.option("SELECTION", given->selection, "As in Python: '0:10, ::2', '..., -1'; default: the whole array");
   verb.option(
       "-o,--output", given->output,
       "out.npy, out.csv (at most two dimensions), out.bin (bare values, C order, this machine's byte order), or "

@@ -44,7 +44,7 @@ int save(const session& speak, const shard_arguments& given) {
 
 void add_shard(command_line& line) {
   auto given = std::make_shared<shard_arguments>();
-  command verb = line.add("shard", "Write an array as many files");
+  command verb = line.add("shard", "Write an array to several files");
   verb.required("SRC", given->from, "A path or a URI");
   verb.required("PATTERN", given->pattern, "Names with {} for the number, which may have a width: run/part_{:05d}.npy");
   verb.option("--rows", given->rows, "Rows of each file but the last");

@@ -50,7 +50,7 @@ struct context_options {
                                          ///< machine's, or less by its control groups), at least 1 GiB (a quarter, if
                                          ///< that is less), at most 8 GiB
   std::uint64_t chunk_cache_bytes = ~std::uint64_t{0};  ///< decoded chunks cached for reads of parts of them, in
-                                                        ///< addition to that limit; ~0: an eighth of it; 0: none
+                                                        ///< addition to the limit; ~0: an eighth of it; 0: none
   std::uint64_t output_pool_bytes =
       ~std::uint64_t{0};                ///< idle result memory kept for the next read; ~0: a quarter of that memory
   std::uint64_t write_queue_bytes = 0;  ///< copies of values that `write_async` holds; 0: a quarter of the memory limit

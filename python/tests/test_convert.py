@@ -14,6 +14,7 @@ import numpy as np
 import penstock as ps
 import pytest
 from penstock import _core
+from penstock.api import hdf5_writer
 from penstock.api.save import save_npy
 from support.program import run_program
 from test_names_and_formats import VALUES

@@ -335,6 +335,7 @@ def test_progress_names_the_arrays_of_a_file(tmp_path: Path) -> None:
     ps.copy(of, tmp_path / "t.zarr", progress=lambda path, done, total: seen.add(path))
     assert seen == {"a", "in/text", "short", "t", "x", "y"}
 
+
 def test_two_workers_of_dask_convert_a_group(tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed")
     import penstock.dask
@@ -378,7 +379,7 @@ needs_mpi: Callable[..., Any] = pytest.mark.skipif(LAUNCHER is None, reason="mpi
 
 @needs_mpi
 @pytest.mark.parametrize(("ranks", "kind"), [(1, "zarr"), (2, "zarr"), (3, "zarr"), (2, "hdf5")])
-def test_ranks_write_what_one_process_writes(ranks: int, kind: str, tmp_path: Path) -> None:
+def test_ranks_write_the_same_as_one_process(ranks: int, kind: str, tmp_path: Path) -> None:
     pytest.importorskip("mpi4py")
     of = source(tmp_path) if kind == "zarr" else file_source(kind, tmp_path)
     done = launch(ranks, "all", of, tmp_path)

@@ -27,11 +27,11 @@ result<> check(std::span<const sample_axis> axes) {
     if (of.crop == 0 || of.stride == 0 || of.block == 0)
       return error(errc::invalid_argument, fmt::format("crop and stride of {} are at least 1", name_of(axes, a)));
     if (of.extent > kMost || of.before > kMost / 4 || of.after > kMost / 4 || of.crop > kMost || of.stride > kMost)
-      return error(errc::invalid_argument, fmt::format("{} leaves 62 bits", name_of(axes, a)));
+      return error(errc::invalid_argument, fmt::format("{} exceeds 62 bits", name_of(axes, a)));
     if (of.crop > of.extent + of.before + of.after)
       return error(errc::invalid_argument,
-                   fmt::format("a crop of {} does not fit into {}, which has {} elements{}", of.crop, name_of(axes, a),
-                               of.extent, of.before + of.after > 0 ? " and the padding" : ""));
+                   fmt::format("a crop of {} does not fit into {}, which has {}{}", of.crop, name_of(axes, a),
+                               counted(of.extent, "element"), of.before + of.after > 0 ? " and the padding" : ""));
   }
   return {};
 }

@@ -105,6 +105,22 @@ TEST_F(DiskIndex, TrustsForTheGivenTime) {
   EXPECT_TRUE(index_.knows(object_));
 }
 
+TEST_F(DiskIndex, ForgetsObjectsOfWhichNothingIsTrusted) {
+  index_.apply(of_kind(disk_record_kind::absent, 100));
+  index_.drop_gone(150);
+  EXPECT_TRUE(index_.knows(object_));
+  index_.drop_gone(151);
+  EXPECT_FALSE(index_.knows(object_));
+  index_.apply(range(0, 100, 200));
+  index_.drop_gone(1000);
+  EXPECT_TRUE(index_.knows(object_)) << "its bytes are there";
+  segment_->is_gone = true;
+  index_.drop_gone(250);
+  EXPECT_TRUE(index_.knows(object_));
+  index_.drop_gone(251);
+  EXPECT_FALSE(index_.knows(object_));
+}
+
 TEST_F(DiskIndex, RangesThatExceed64BitsAreMisses) {
   disk_record record = range(0, 100, 1);
   record.object_size = byte_range::kAll;

@@ -213,6 +213,7 @@ result<> zip_writer::commit() {
   const std::uint64_t end = begin + bytes.size();
   // Also if nothing is to be truncated: a failed put may have left bytes there.
   if (::ftruncate(to.file(), static_cast<::off_t>(end)) != 0) return write_failure(errno, "truncating the archive");
+  if (cuts) started_ = false;  // the old directory is gone: after a failure the archive is the new one
   stamp_file(to.file());
   if (auto synced = sync(); !synced.ok()) {
     if (cuts) mark_.remove();

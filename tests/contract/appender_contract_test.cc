@@ -307,6 +307,34 @@ TEST(Appender, PutsTheShapeAtABoundedRate) {
   EXPECT_EQ(to.store->puts_of("zarr.json"), 1);
 }
 
+// Another thread closes the appender while rows are copied.
+TEST(Appender, CloseStoresEveryRowThatAnAppendTook) {
+  constexpr std::size_t kWidth = 16'384;
+  for (int round = 0; round < 60; ++round) {
+    const target to = make_target({0, kWidth}, {3, kWidth});
+    appender by = appender::make(*to.at, 0).value();
+    std::atomic<std::int32_t> taken{0};
+    std::thread adding([&] {
+      for (std::int32_t r = 0;; ++r) {
+        auto row = rows_from(r, 1, kWidth);
+        const auto done = by.append(view_of(row, to.at->type(), kWidth));
+        if (!done.ok()) {
+          EXPECT_EQ(done.error().code(), errc::invalid_argument) << done.error().to_string();
+          return;
+        }
+        taken = r + 1;
+      }
+    });
+    while (taken <= round % 7) std::this_thread::yield();
+    const auto after = by.close();
+    adding.join();
+    ASSERT_TRUE(after.ok()) << after.error().to_string();
+    ASSERT_EQ(after->shape()[0], static_cast<std::uint64_t>(taken.load()));
+    EXPECT_EQ(by.rows(), by.stored_rows());
+    EXPECT_TRUE(all_of(*after) == rows_from(0, static_cast<std::size_t>(taken.load()), kWidth));
+  }
+}
+
 TEST(Appender, ReturnsEachErrorOnceAndRetries) {
   const target to = make_target({0, 4}, {2, 4});
   std::atomic<bool> broken{true};

@@ -47,7 +47,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--codec", help="of Zarr: names (zstd), or JSON")
     parser.add_argument("--zarr-format", type=int, choices=(2, 3))
     parser.add_argument("--memory", help="of Zarr and .npy: for blocks of elements, such as 2GiB")
-    parser.add_argument("--scratch", help="of Zarr: a folder for what does not fit into the memory")
+    parser.add_argument("--scratch", help="of Zarr: a folder for data that exceeds the memory limit")
     parser.add_argument("--dry-run", action="store_true", help="of Zarr: check all, print the plan; write nothing")
     parser.add_argument("--resume", action="store_true", help="of Zarr: continue an interrupted copy")
     parser.add_argument("--overwrite", action="store_true", help="replace the destination")

@@ -66,7 +66,7 @@ def stream(
     True
     """
     if not hasattr(depth, "__index__") or depth < 0:
-        raise InvalidArgumentError(f"depth must be 0 or more tiles, it is {depth!r}")
+        raise InvalidArgumentError(f"depth must be 0 or more tiles, got {depth!r}")
     depth, tile = depth.__index__(), as_list(tile)
     axis, edges = 0, None
     if tile == "shard" and array.shards is None and (shards := array._shard_lengths()) is not None:

@@ -44,8 +44,8 @@ result<std::vector<sample_axis>> places_of(const std::vector<loader_array>& arra
       if (a >= each.dims.size() || !each.dims[a] || *each.dims[a] >= each.from.shape().size()) continue;
       const grid_axis& axis = each.from.state().layout->grid().axis(*each.dims[a]);
       if (first != nullptr && axis.extent() != made.extent)
-        return error(errc::invalid_argument, fmt::format("{} has {} elements in one array and {} in the other",
-                                                         made.name, made.extent, axis.extent()))
+        return error(errc::invalid_argument, fmt::format("{} has {} in one array and {} in the other", made.name,
+                                                         counted(made.extent, "element"), axis.extent()))
             .note("array '" + first->from.uri() + "'")
             .note("array '" + each.from.uri() + "'");
       if (first == nullptr) {

@@ -38,7 +38,7 @@ class nbit_program {
     if (!packed) return {};  // text, opaque bytes, enumerations: their types do not follow
     at_ = 3;
     PENSTOCK_ASSIGN(element_bytes, read_type(0, 0));
-    if (element_bytes == 0) return wrong("elements of no bytes");
+    if (element_bytes == 0) return wrong("elements of 0 bytes");
     std::erase_if(parts, [](const packed_part& each) { return each.bits() == 0; });
     for (const packed_part& each : parts) element_bits += each.bits();
     return {};

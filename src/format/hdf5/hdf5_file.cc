@@ -89,7 +89,7 @@ result<> hdf5_file::read_superblock(std::uint64_t signature) {
     const std::uint64_t stored_base = cursor.number(offset_bytes_);
     cursor.skip(offset_bytes_);  // free space
     set_end(cursor.number(offset_bytes_), stored_base);
-    if (!undefined(cursor.number(offset_bytes_))) return hdf5_unknown("a file made of several");
+    if (!undefined(cursor.number(offset_bytes_))) return hdf5_unknown("a file that consists of several files");
     cursor.skip(length_bytes_);  // the root's name
     root_ = cursor.number(offset_bytes_);
     if (!cursor.ok()) return hdf5_damaged("the superblock is truncated");

@@ -27,7 +27,7 @@ from penstock.target.sniff import format_by_name
 
 
 class PenstockBackendEntrypoint(BackendEntrypoint):
-    """Zarr (v2 and v3), GeoTIFF, HDF5, NetCDF and references, read by Penstock from all that `penstock.open` takes.
+    """Zarr (v2 and v3), HDF5, NetCDF (4 and classic), references and GeoTIFF in every store of `penstock.open`.
 
     Datasets of Zarr equal those of xarray's engine "zarr", of HDF5 those of "h5netcdf", and of TIFF those of
     rioxarray's: variables, coordinates, attributes, decoding, encoding. They are lazy, keep no files open, take no

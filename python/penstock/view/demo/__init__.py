@@ -35,9 +35,8 @@ Examples:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    folder = "the folder of the array and the pictures; build/demo without it"
-    parser.add_argument("--output", type=Path, default=Path("build/demo"), help=folder)
-    parser.add_argument("--threads", type=int, default=0, help="of each reader; the processor's cores without it")
+    parser.add_argument("--output", type=Path, default=Path("build/demo"), help="the folder for arrays and pictures")
+    parser.add_argument("--threads", type=int, default=0, help="for each reader; default: one for each core")
     # For tests: a fraction of the benchmark array.
     parser.add_argument("--scale", type=float, default=1.0, help=argparse.SUPPRESS)
 
