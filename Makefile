@@ -23,7 +23,6 @@ build: ## the library, the command line program and the Python package in .venv;
 	@tools/setup.sh core $(if $(cuda),cuda)
 	@$(MAKE) -s --no-print-directory $(release)/build.ninja
 	@$(if $(cuda),cmake $(cuda_options) $(release) >/dev/null)
-	@! grep -qsx 'PENSTOCK_CUDA_ARCHITECTURES:[A-Z]*=80;90;100' $(release)/CMakeCache.txt || cmake -UPENSTOCK_CUDA_ARCHITECTURES $(release) >/dev/null
 	@cmake --build $(release) --target product -j $(jobs)
 	@tools/say_device_code.sh $(release)
 

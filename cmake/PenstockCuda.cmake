@@ -13,7 +13,7 @@ if(NOT PENSTOCK_CUDA STREQUAL "OFF")
 endif()
 
 # Machine code for these, and PTX of the first, which the driver translates for any later one.
-set(PENSTOCK_CUDA_ARCHITECTURES 80 86 89 90 100 120 CACHE STRING "Compute capabilities for which kernels are compiled")
+set(PENSTOCK_CUDA_ARCHITECTURES 80 86 89 90 100 120)
 
 if(PENSTOCK_NVCC)
   set(PENSTOCK_DEVICE_CODE "built with ${PENSTOCK_NVCC} for ${PENSTOCK_CUDA_ARCHITECTURES}")

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -131,32 +130,9 @@ def sources() -> str:
     )
 
 
-def architectures_of(text: str) -> list[str]:
-    """The architectures that a document has."""
-    head = next(line for line in text.splitlines() if line.startswith("| kernel |"))
-    return re.findall(r"sm_\d+", head)
-
-
-def only(text: str, architectures: Sequence[str]) -> str:
-    """A document with the columns of these architectures alone, and without the stack, which is the largest of all."""
-    known = architectures_of(text)
-    lines = []
-    for line in text.splitlines():
-        if line.startswith(("| `", "| kernel |")):
-            name, threads, *cells = line.strip("| ").split(" | ")
-            shared, _, warps = cells[len(known) :]
-            kept = [cell for each, cell in zip(known, cells, strict=False) if each in architectures]
-            line = f"| {' | '.join([name, threads, *kept, shared, warps])} |"
-        lines.append(line)
-    return "\n".join(lines)
-
-
 def differences(written: str, made: str) -> list[str]:
-    """Differences of the written table from the new one, which may have fewer architectures. Other compilers may use
-    other numbers of registers."""
+    """Differences of the written table from the new one. Other compilers may use other numbers of registers."""
     same_compiler = made_by(written) == made_by(made)
-    if (built := architectures_of(made)) != architectures_of(written):
-        written, made = only(written, built), only(made, built)
     if not same_compiler:
         written, made = (re.sub(r"(\| `\w+`).*", r"\1", text) for text in (written, made))
     old, new = rows(written), rows(made)
@@ -174,9 +150,6 @@ def main() -> int:
     report = options.report.read_text()
     kernels = parse(report)
     made = table(kernels, threads_of(sources()), compiler(report))
-    if options.write and not set(architectures_of(TABLE.read_text())) <= set(kernels):
-        print("the build has fewer architectures than the table: make build")
-        return 1
     if spilling := spills(kernels):
         print("\n".join(spilling))
     if options.write:

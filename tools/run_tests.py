@@ -30,8 +30,6 @@ PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 BUILDS = 9  # GB of disk space for all builds
 SHARED_MEMORY = Path("/dev/shm")  # a file system in memory, on Linux
 FILES = 6  # GB, for the files that all Python tests leave
-# Kernels of a new build: one of each generation takes half of the time. `make build` and `make test-long` compile all.
-ARCHITECTURES = "-DPENSTOCK_CUDA_ARCHITECTURES=80;90;100"
 ASAN = "detect_stack_use_after_return=1:strict_string_checks=1"
 UBSAN = "print_stacktrace=1"
 ALL_CASES = bool(os.environ.get("PENSTOCK_ALL_CASES"))  # `make test-long`
@@ -176,10 +174,6 @@ class Stages:
     def commands(self, stage: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The commands that configure and build; ninja is called directly because it can be interrupted."""
         options, folder, targets = self.builds[stage]
-        if ALL_CASES:
-            options += ("-UPENSTOCK_CUDA_ARCHITECTURES",)
-        elif stage == "unit" and not (ROOT / folder / "CMakeCache.txt").exists():
-            options += (ARCHITECTURES,)
         return ("cmake", "--preset", *options), ("ninja", "-C", folder, "-j", self.jobs, *targets)
 
     def stop_ahead(self) -> None:
