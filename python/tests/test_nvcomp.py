@@ -34,7 +34,7 @@ def run(program: str, **environment: str) -> str:
 
 def test_our_own_decoders_are_the_default() -> None:
     assert ps.Context().decoder == "penstock"
-    with pytest.raises(ps.InvalidArgumentError, match="no decoder 'magic': use 'penstock' or 'nvcomp'"):
+    with pytest.raises(ps.InvalidArgumentError, match="unknown decoder 'magic': use 'penstock' or 'nvcomp'"):
         ps.Context(decoder="magic")
 
 

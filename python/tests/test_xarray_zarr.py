@@ -340,7 +340,7 @@ def test_options_that_choose_an_image_are_refused(tmp_path: Path, stored: Path, 
         xr.open_dataset(stored, engine=OURS, **given)
     weather()[["rain"]].to_zarr(tmp_path / "one.zarr", consolidated=False)
     for options in (given, {"zarr_format": 2}, {"open_kwargs": {"overview_level": 0}}):
-        with pytest.raises(ps.InvalidArgumentError, match="no option of many files"):
+        with pytest.raises(ps.InvalidArgumentError, match="not supported for many files"):
             xr.open_dataset(tmp_path / "*.zarr", engine=OURS, concat="time", **options)
 
 

@@ -31,7 +31,7 @@ std::string_view take_until(std::string_view& rest, char end) noexcept {
   return out;
 }
 
-/// A number of one or more digits. Everything else ("max", "-1", no file) is no limit.
+/// A number of one or more digits. Any other text ("max", "-1", an empty file) means that the limit is not set.
 std::optional<std::uint64_t> number(std::string_view text) noexcept {
   while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
   std::uint64_t out = 0;

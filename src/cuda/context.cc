@@ -35,7 +35,7 @@ result<std::shared_ptr<context>> context::make(const context_options& options) {
     PENSTOCK_TRY(device::nvcomp::load(options.nvcomp_library));
   } else if (!options.device_decoder.empty() && options.device_decoder != "penstock") {
     return error(errc::invalid_argument,
-                 fmt::format("there is no decoder '{}': use 'penstock' or 'nvcomp'", options.device_decoder));
+                 fmt::format("unknown decoder '{}': use 'penstock' or 'nvcomp'", options.device_decoder));
   }
   auto state = std::make_shared<context_state>(options);
   if (!options.disk_cache.empty()) {

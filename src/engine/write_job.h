@@ -42,7 +42,7 @@ class edge_watch;
 ///
 /// An object that reaches beyond the array's edge may hold elements that other writers appended since the array was
 /// opened. With `edges` those are kept: the object is merged and put on condition, like an object that is written in
-/// part. If there are no such appends, only the old version is requested, not the bytes.
+/// part. If no rows were appended, only the old version is requested, not the bytes.
 ///
 /// With a `fence`, each put and erase takes effect only while the writer has its right. If the store checks guards, it
 /// does that atomically with the write. Otherwise every object is put, fill value or not, on condition that it is

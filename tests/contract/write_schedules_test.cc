@@ -268,7 +268,7 @@ TEST(WriteSchedules, ObjectsWaitForMemoryThatIsInFlight) {
   EXPECT_GT(refused, limits / 16) << "the limits should begin below the size of one object";
 }
 
-// Reads complete later, puts at once. While the old bytes of the first shard are read, there is no memory for the next.
+// Reads are asynchronous, puts are not. While the first shard's old bytes are read, memory for the next is exhausted.
 TEST(WriteSchedules, AWaitForMemoryEndsWithTheReadInFlight) {
   const int limits = static_cast<int>(cases_of_one_thread(80));
   for (std::uint64_t limit = 300'000; limit < 1'200'000; limit += 900'000U / static_cast<unsigned>(limits)) {

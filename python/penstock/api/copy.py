@@ -73,7 +73,7 @@ def copy(
     chunks, shards
         Lengths for the new arrays, as in `create_array`: (64, 64), {"time": 1}, -1, "8MiB"; None: the source's, but
         about 1 MiB if it is not Zarr and its chunks decode to less than 16 KiB or more than 32 MiB. In a group, a name
-        applies to the arrays that have the dimension. With new chunks there are no shards unless they are given.
+        applies to the arrays that have the dimension. New chunks without `shards` make an array without shards.
         `shards` may be "auto", or False: none.
     codecs
         As in `create_array`; None: the source's, or "auto" if the source is not Zarr.

@@ -34,8 +34,8 @@ result<device_step> step_of_codec(std::string_view name, std::span<const std::by
                                                                {"tiff_packbits", step_kind::packbits}};
   for (const auto& [known, kind] : kNames)
     if (known == name) return device_step{kind};
-  return error{errc::unsupported, "there is no device decoder '" + std::string(name) +
-                                      "'; there are zstd, lz4, lz4_block, lz4_frame, snappy, blosc, zlib, "
+  return error{errc::unsupported, "unknown device decoder '" + std::string(name) +
+                                      "'; known: zstd, lz4, lz4_block, lz4_frame, snappy, blosc, zlib, "
                                       "gzip, deflate, lzw and tiff_packbits"};
 }
 

@@ -138,7 +138,7 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
         if concat is not None:
             for name, value in {**chosen, "open_kwargs": open_kwargs, "zarr_format": zarr_format}.items():
                 if value:
-                    raise InvalidArgumentError(f"{name} is no option of many files, which `concat` joins")
+                    raise InvalidArgumentError(f"{name} is not supported for many files, which `concat` joins")
             how = {
                 "concat": concat, "group": _within(group), "sort": sort, "missing": missing, "attributes": attributes,
                 "compare": compare, "variables": None, "drop_variables": drop_variables,
