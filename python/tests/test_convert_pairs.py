@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import penstock as ps
 import pytest
-from test_convert import netcdf
+from test_convert_images import netcdf
 from test_names_and_formats import SOURCES as PLAIN
 from test_names_and_formats import leaves
 

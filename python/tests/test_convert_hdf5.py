@@ -1,0 +1,151 @@
+"""`convert` to HDF5: attributes, text, bytes, chunks, and what HDF5 does not have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock as ps
+import pytest
+from penstock.api import hdf5_writer
+from test_names_and_formats import VALUES
+
+
+def test_units_and_names_are_written_to_hdf5(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    group = ps.create_group(tmp_path / "a.zarr", attributes={"title": "T", "list": [1, 2], "object": {"a": None}})
+    time = np.arange(5, dtype="i4")
+    group.create_array("time", data=time, dimension_names=("time",), attributes={"units": "days since 2000-01-01"})
+    values = np.arange(60, dtype=">f4").reshape(5, 12)
+    group.create_array("sub/t2m", data=values, dimension_names=("time", None), chunks=(2, 5), fill_value=-1)
+    group.create_array("t2m", data=values, dimension_names=("time", "x"), chunks=(2, 5), fill_value=-1)
+    group.create_array("text", data=np.array(["a", "ö"], object), dtype="str")
+    made = ps.convert(tmp_path / "a.zarr", tmp_path / "b.nc", chunks={"time": 1}, verify=True)
+    with h5py.File(tmp_path / "b.nc") as file:
+        assert file.attrs["title"] == "T"
+        assert file.attrs["list"].tolist() == [1, 2]
+        assert file.attrs["object"] == '{"a": null}'
+        assert file["t2m"].chunks == (1, 12)
+        assert file["t2m"].fillvalue == -1
+        assert file["t2m"].dims[0][0].name == "/time"
+        assert file["time"].attrs["units"] == "days since 2000-01-01"
+        assert file["text"].asstr()[:].tolist() == ["a", "ö"]
+    assert made["t2m"].dimension_names == ("time", "x")
+    assert made["sub/t2m"].shape == (5, 12)
+    xarray = pytest.importorskip("xarray")
+    with xarray.open_dataset(tmp_path / "b.nc", engine="h5netcdf") as shown:
+        assert shown["t2m"].dims[0] == "time"
+        assert str(shown["time"].values[1]).startswith("2000-01-02")
+
+
+@pytest.mark.parametrize(
+    ("value", "stored"),
+    [
+        ([[1], [1, 2]], "[[1], [1, 2]]"),
+        (["a", None], '["a", null]'),
+        (list(range(20_000)), list(range(20_000))),  # more than the header of an object can hold
+        ("a\0b", "a\0b"),
+        (None, None),
+        ([], []),
+    ],
+)
+def test_every_attribute_is_written_to_hdf5(tmp_path: Path, value: Any, stored: Any) -> None:
+    pytest.importorskip("h5py")
+    group = ps.create_group(tmp_path / "a.zarr", attributes={"k": value})
+    group.create_array("x", data=np.arange(3), attributes={"k": value})
+    made = ps.convert(group, tmp_path / "b.h5")
+    assert made.attrs["k"] == stored
+    assert made["x"].attrs["k"] == stored
+    again = ps.convert(tmp_path / "b.h5", tmp_path / "c.h5")  # from the types of HDF5
+    assert again["x"].attrs["k"] == stored
+
+
+def test_lists_and_null_of_hdf5_are_attributes_of_the_copy(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x"] = np.arange(3)
+        for of in (file, file["x"]):
+            lists = np.empty(2, object)
+            lists[:] = [np.arange(2, dtype="i4"), np.arange(3, dtype="i4")]
+            of.attrs.create("lists", lists, dtype=h5py.vlen_dtype("i4"))
+            of.attrs["null"] = h5py.Empty("f8")
+    made = ps.convert(tmp_path / "a.h5", tmp_path / "b.h5")
+    for node in (made, made["x"]):
+        assert node.attrs["lists"] == "[[0, 1], [0, 1, 2]]"
+        assert node.attrs["null"] is None
+
+
+@pytest.mark.parametrize("values", [np.array([["a", "bé"], ["", "x"]]), np.array("abc"), np.empty((0, 2), "U3")])
+def test_text_of_fixed_length_is_compared_with_its_copy(tmp_path: Path, values: np.ndarray) -> None:
+    pytest.importorskip("h5py")
+    group = ps.create_group(tmp_path / "a.zarr")
+    group.create_array("t", data=values)
+    made = ps.convert(group, tmp_path / "b.h5", verify=True)
+    np.testing.assert_array_equal(made["t"][...].astype(object), values.astype(object))
+
+
+def test_another_text_in_the_copy_is_an_error() -> None:
+    pytest.importorskip("h5py")
+    source = ps.create_array({}, data=np.array(["a", "b"]))
+    with pytest.raises(ps.CorruptDataError, match="other elements"):
+        hdf5_writer._compare(source, ps.create_array({}, data=np.array(["a", "c"], object)))
+
+
+def test_bytes_stay_bytes_in_hdf5(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    values = np.array([b"a", b"\xff\xfe"], object)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("x", data=values, dtype=h5py.string_dtype("ascii"))
+    made = ps.convert(tmp_path / "a.h5", tmp_path / "b.h5", verify=True)
+    assert made["x"][...].tolist() == values.tolist()
+    with h5py.File(tmp_path / "b.h5") as file:
+        assert h5py.check_string_dtype(file["x"].dtype).encoding == "ascii"
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"shape": 4, "dtype": "int4"}, "int4"),
+        ({"shape": 4, "dtype": "float4_e2m1fn"}, "float4_e2m1fn"),
+        ({"shape": 4, "dtype": "bfloat16"}, "bfloat16"),
+        ({"shape": 4, "dtype": np.dtype([("a", "i4"), ("b", "U3")])}, "U3"),
+        ({"shape": 4, "dtype": np.dtype([("a", "i4"), ("b", "M8[D]")])}, "M8"),
+        ({"data": np.array(["a", "b\0c"], object)}, "NUL"),
+    ],
+)
+def test_values_that_hdf5_does_not_have_are_refused(tmp_path: Path, options: dict[str, Any], word: str) -> None:
+    pytest.importorskip("h5py")
+    if options.get("dtype") in ("int4", "float4_e2m1fn", "bfloat16"):
+        pytest.importorskip("ml_dtypes")
+    source = ps.create_array({}, **options)
+    with pytest.raises(ps.UnsupportedError, match=word):
+        ps.convert(source, tmp_path / "b.h5")
+    assert not list(tmp_path.iterdir())
+
+
+def test_chunks_of_hdf5_are_given_as_for_copy(tmp_path: Path) -> None:
+    pytest.importorskip("h5py")
+    row, image = ps.create_array({}, data=np.arange(12.0)), ps.create_array({}, data=np.ones((8, 6)))
+    for source, chunks, wanted in (
+        (row, 5, (5,)),
+        (row, np.int64(5), (5,)),
+        (row, -1, (12,)),
+        (image, -1, (8, 6)),
+        (image, np.array([4, -1]), (4, 6)),
+        (image, "96B", (4, 3)),
+        (image, {0: 2}, (2, 6)),
+    ):
+        copied = ps.copy(source, {}, chunks=chunks)
+        made = ps.convert(source, tmp_path / "a.h5", chunks=chunks, overwrite=True)
+        assert made["data"].chunks == copied.chunks == wanted
+    for source, chunks in ((row, 0), (row, (-5,)), (row, "auto"), (image, 5), (image, (4, 2.5)), (image, (0, 6))):
+        for target in ({}, tmp_path / "b.h5"):
+            with pytest.raises(ps.InvalidArgumentError, match="chunks"):
+                ps.convert(source, target, chunks=chunks)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.h5"]
+
+
+def test_an_array_in_memory_is_named_data(tmp_path: Path) -> None:
+    pytest.importorskip("h5py")
+    assert list(ps.convert(ps.create_array({}, data=VALUES), tmp_path / "a.h5")) == ["data"]
