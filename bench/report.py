@@ -19,21 +19,24 @@ from penstock.view.demo.charts import Bar
 
 BENCH = Path(__file__).resolve().parent
 ROOT = BENCH.parent
-# Results of the scenario `first_read`, which is measured separately: `bench/run.py first_read --results ...`.
-FIRST_READS = BENCH / "results" / "first_read"
 DEMO_PICTURES = ("timeline.png", "peers.png")
 # The sections of docs/speed.md: name, title, prefixes of scenarios' names. The first that matches counts.
 GROUPS = (
     ("first", "First and repeated reads", ("first_read",)),  # it has its own section
-    ("remote", "Over HTTP", ("http_", "tiff_http", "latency")),
+    ("remote", "Over HTTP", ("http_", "tiff_http", "remote_", "disk_cache", "latency")),
     ("zarr_python", "Under zarr-python", ("zarr_",)),
     ("tiff", "TIFF and COG", ("tiff_",)),
-    ("hdf5", "HDF5", ("hdf5_",)),
-    ("files", "npy, Parquet and many files", ("npy_", "parquet_", "shards_")),
+    ("hdf5", "HDF5", ("hdf5_one", "hdf5_gzip", "hdf5_raw")),
+    ("files", "Many files, npy and Parquet", ("npy_", "parquet_", "shards_", "joined_", "virtual_", "hdf5_shards")),
+    ("writing", "Writing and rechunking", ("write_", "replace_", "overwrite_", "appender", "rechunk")),
+    ("training", "Training", ("loader",)),
     ("zarr", "Zarr", ("",)),
 )
-SECTIONS = ("zarr", "zarr_python", "tiff", "hdf5", "files", "remote")
-PEERS = ("zarr", "tensorstore", "GDAL", "h5py", "async-tiff", "tifffile", "pyarrow", "np.load")
+SECTIONS = ("zarr", "writing", "zarr_python", "tiff", "hdf5", "files", "training", "remote")
+PEERS = (
+    *("zarr", "tensorstore", "GDAL", "h5py", "async-tiff", "tifffile", "pyarrow", "np.load"),
+    *("insitubatch", "xbatcher", "cubed", "obstore"),
+)
 
 
 def newest(folder: Path) -> Path:
@@ -102,14 +105,9 @@ def draw_speed(document: dict, path: Path) -> None:
     charts.caption(
         figure,
         f"{machine['processor']}; {document['threads']} threads each; all in turns in one run, best of each; "
-        f"{versions}; commit {document['commit']}, {document['date']}",
+        f"{versions}; commit {document['commit']}, {document['date'][:10]}",
     )
     charts.save(figure, path)
-
-
-def with_first_reads(document: dict) -> dict:
-    """The document itself if it has the scenario, else the newest result of the scenario alone."""
-    return document if rows_of(document, "first_read") else json.loads(newest(FIRST_READS).read_text())
 
 
 def draw_first_reads(document: dict, path: Path) -> None:
@@ -248,7 +246,7 @@ def speed_page(document: dict) -> str:
         "",
         "Pictures show the rows that compare with other libraries. The red mark is the target; a gray row missed it.",
     ]
-    lines += first_reads_section(with_first_reads(document))
+    lines += first_reads_section(document)
     missed: dict[str, str] = {}
     titles = {name: title for name, title, _ in GROUPS}
     for section in SECTIONS:
@@ -296,7 +294,7 @@ def main() -> int:
     document = json.loads((options.result or newest(BENCH / "results")).read_text())
     draw_speed(document, options.output / "speed.png")
     print(options.output / "speed.png")
-    draw_first_reads(with_first_reads(document), options.output / "speed_first.png")
+    draw_first_reads(document, options.output / "speed_first.png")
     print(options.output / "speed_first.png")
     for section in SECTIONS:
         if draw_section(document, section, options.output / f"speed_{section}.svg"):

@@ -94,8 +94,9 @@ def test_the_speed_page_is_that_of_the_newest_saved_result() -> None:
     page = report.speed_page(document)
     assert (BENCH.parent / "docs" / "speed.md").read_text() == page, "run bench/report.py"
     for result in document["results"]:
+        work = "" if result["scenario"] == "first_read" else f"{result['title']}: "  # a section of its own has the title
         for bar in result["bars"]:
-            start = f"| {result['title']}: {bar['text']} |"
+            start = f"| {work}{bar['text']} |"
             (line,) = [each for each in page.splitlines() if each.startswith(start)]
             assert line.endswith("| missed |") != bar["passed"]
     for picture in re.findall(r"\((img/speed_\w+\.(?:svg|png))\)", page):
@@ -110,7 +111,7 @@ def test_the_newest_result_is_the_one_measured_last(tmp_path: Path) -> None:
 
 
 def test_first_reads_are_drawn_as_on_the_page(tmp_path: Path) -> None:
-    document = report.with_first_reads(json.loads(report.newest(BENCH / "results").read_text()))
+    document = json.loads(report.newest(BENCH / "results").read_text())
     report.draw_first_reads(document, tmp_path / "first.png")
     assert (tmp_path / "first.png").read_bytes().startswith(b"\x89PNG")
     rows = report.rows_of(document, "first_read")
