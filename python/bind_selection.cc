@@ -218,7 +218,7 @@ selection_handle points_of(const array_handle& self, const nb::tuple& lists, con
   }
   const array a = self.array();  // another thread may resize the Array meanwhile
   return {call_engine([&]() -> result<resolved_selection> {
-            auto made = select_among(*a.state().layout, which);
+            auto made = resolve_points(a.state(), which);
             if (!made.ok()) return std::move(made).error().note("array '" + a.uri() + "'");
             return made;
           }),

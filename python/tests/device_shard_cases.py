@@ -71,6 +71,12 @@ def test_arrays_of_several_formats_are_joined_along_any_axis(cuda: FakeCuda, tmp
     np.testing.assert_array_equal(a.read(device="cuda:0").numpy(), values)
     for key in (np.s_[3:11, 4:60:7, ::-2], np.s_[::-1, 5], np.s_[:, :0], np.s_[..., 8:11]):
         np.testing.assert_array_equal(a.read(key, device="cuda:1").numpy(), values[key])
+    lists = ([11, 0, 4], [69, 3, 3, 20], [1, 32])
+    np.testing.assert_array_equal(a.read(ps.oindex[lists], device="cuda:0").numpy(), values[np.ix_(*lists)])
+    points = ([11, 0, 4, 8], [69, 3, 3, 20], [1, 32, 16, 16])
+    np.testing.assert_array_equal(a.read(ps.vindex[points], device="cuda:0").numpy(), values[points])
+    few = values % 101 == 7
+    np.testing.assert_array_equal(a.read(ps.vindex[few], device="cuda:1").numpy(), values[few])
 
 
 @pytest.mark.parametrize("chunks", [[(16, 32), (16, 32)], [(16, 32), (8, 48)]])

@@ -131,7 +131,7 @@ result<> read_as_stored(const array_state& state, const source& from, const read
   return {};
 }
 
-// Reads a box of an array by the chunks of its parts.
+// Reads an array by the chunks of its parts.
 result<> read_parts(const array_state& state, const source& from, const read_options& options) {
   const auto made = divide_by_parts(state, from, options.type ? &*options.type : nullptr);
   if (!made.ok()) return name_array(made.error().clone(), state);
@@ -144,7 +144,7 @@ result<> read_parts(const array_state& state, const source& from, const read_opt
 }
 
 result<> read_source(const array_state& state, source&& from, const read_options& options) {
-  if (state.parts && from.indexed == nullptr) return read_parts(state, from, options);
+  if (state.parts) return read_parts(state, from, options);
   if (!becomes_another(state, options)) return read_as_stored(state, from, options);
   const auto becomes = conversion_to(*options.type, state);
   if (!becomes.ok()) return name_array(becomes.error().clone(), state);
@@ -212,12 +212,12 @@ result<ticket> array::read_async(const resolved_selection& which, const tensor_v
     std::shared_ptr<const array_state> state;
     std::shared_ptr<const indexed_selection> selection;
     element_conversion becomes;
-    box_sources parts;
+    part_sources parts;
   };
   const auto keeps = std::make_shared<kept>(kept{state_, which.indexed, {}, {}});
   source from = source_of(*state_, which, out.strides, out.data);
   std::span<const source> sources(&from, is_empty(which.shape) ? 0U : 1U);
-  if (state_->parts && !which.indexed && !sources.empty()) {
+  if (state_->parts && !sources.empty()) {
     auto made = divide_by_parts(*state_, from, options.type ? &*options.type : nullptr);
     if (!made.ok()) return name_array(std::move(made).error(), *state_);
     keeps->parts = std::move(*made);

@@ -120,8 +120,8 @@ result<> device_tensor_state::begin(const resolved_selection& which, const std::
   source from = source_of(*from_, which, view_.strides, view_.data);
   auto alive =
       std::make_shared<std::pair<std::shared_ptr<const array_state>, decltype(which.indexed)>>(from_, which.indexed);
-  if (!from_->parts || which.indexed) return begin({&from, 1}, std::move(alive), "array '" + from_->uri + "'", options);
-  PENSTOCK_ASSIGN(box_sources parts, divide_by_parts(*from_, from, nullptr));
+  if (!from_->parts) return begin({&from, 1}, std::move(alive), "array '" + from_->uri + "'", options);
+  PENSTOCK_ASSIGN(part_sources parts, divide_by_parts(*from_, from, nullptr));
   return begin(parts.all, std::move(alive), "array '" + from_->uri + "'", options);
 }
 

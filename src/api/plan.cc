@@ -147,9 +147,9 @@ result<planned> make_plan(const array_state& state, const resolved_selection& re
   const source from = source_of(state, resolved, c_order_strides(resolved.shape, state.type.item_bytes()), nullptr);
   out.grid_cells = from.layout->grid().cells();
   out.chunks = first_cell(from.layout->grid());
-  box_sources parts;
+  part_sources parts;
   std::span<const source> sources(&from, 1);
-  if (state.parts && !resolved.indexed) {
+  if (state.parts) {
     PENSTOCK_ASSIGN(parts, divide_by_parts(state, from, nullptr));
     sources = parts.all;
     out.grid_cells = cells_of(*state.parts);

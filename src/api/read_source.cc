@@ -1,7 +1,12 @@
 #include "api/read_source.h"
 
 #include <algorithm>
+#include <memory>
+#include <type_traits>
+#include <utility>
+#include <variant>
 
+#include "api/divided_selection.h"
 #include "array/selection_checks.h"
 #include "base/checked.h"
 #include "codec/codec_chain.h"
@@ -23,27 +28,6 @@ const chunk_layout* layout_of(const array_state& state, const resolved_selection
   return finer != nullptr && which.indexed->grid() == finer->grid() ? finer : nullptr;
 }
 
-struct resolver {
-  const array_state& state;
-
-  template <class Which>
-  result<resolved_selection> operator()(const Which& which) const {
-    return select_among(*state.layout, which);
-  }
-  result<resolved_selection> operator()(const basic_selection& which) const { return box(resolve(which, state.shape)); }
-  result<resolved_selection> operator()(const block_selection& which) const {
-    return box(resolve(which, state.layout->write_grid()));
-  }
-
- private:
-  static result<resolved_selection> box(result<resolved_basic> from) {
-    if (!from.ok()) return std::move(from).error();
-    resolved_selection out;
-    static_cast<resolved_basic&>(out) = std::move(*from);
-    return out;
-  }
-};
-
 strides axis_strides(const resolved_basic& which, const strides& result_strides) {
   strides out(which.axis.size());
   for (std::size_t d = 0; d < which.axis.size(); ++d)
@@ -62,40 +46,104 @@ source plain_source(const array_state& state, std::byte* to) {
   return out;
 }
 
-// Appends the sources of the parts that `from`, a source of the array with these parts, touches.
-result<> divide(const array_parts& of, const source& from, const dtype* type, box_sources& out) {
+// Appends a source of a part that has no parts itself.
+result<> add_source(source&& one, const array_state& part, const dtype* type, part_sources& out) {
+  one.fill = part.fill_value.data();
+  one.convert = nullptr;
+  if (type != nullptr && !(*type == part.type)) {
+    PENSTOCK_ASSIGN(element_conversion becomes, conversion_to(*type, part));
+    out.becomes.push_back(std::move(becomes));
+    one.convert = &out.becomes.back();
+  }
+  out.all.push_back(std::move(one));
+  return {};
+}
+
+// `from` for a part.
+source source_of_part(const source& from, const array_parts& of, std::size_t which) {
+  source out = from;
+  out.layout = of.arrays[which].state().layout.get();
+  out.store = of.store.get();
+  out.prefix = of.prefixes[which];
+  out.uid = of.uids[which];
+  return out;
+}
+
+// Appends the sources of the parts that `from`, a box of the array with these parts, touches.
+result<> divide(const array_parts& of, const source& from, const dtype* type, part_sources& out) {
   const axis_range along = from.from[of.axis];
   for (std::uint64_t first = 0; first < along.count;) {
-    const auto at = static_cast<std::uint64_t>(along.at(first));
-    const auto which = static_cast<std::size_t>(std::upper_bound(of.ends.begin(), of.ends.end(), at) - of.ends.begin());
-    const std::uint64_t begin = which == 0 ? 0 : of.ends[which - 1];
-    std::uint64_t count = along.count - first;
-    if (along.step > 0) count = std::min(count, (of.ends[which] - 1 - at) / static_cast<std::uint64_t>(along.step) + 1);
-    if (along.step < 0) count = std::min(count, (at - begin) / (~static_cast<std::uint64_t>(along.step) + 1) + 1);
-    const array_state& part = of.arrays[which].state();
-    source one = from;
-    one.layout = part.layout.get();
-    one.store = of.store.get();
-    one.prefix = of.prefixes[which];
-    one.fill = part.fill_value.data();
-    one.uid = of.uids[which];
-    one.convert = nullptr;
-    one.from[of.axis] = {static_cast<std::int64_t>(at - begin), along.step, count};
+    const array_parts::piece piece = of.piece_at(along, first);
+    const array_state& part = of.arrays[piece.part].state();
+    source one = source_of_part(from, of, piece.part);
+    one.from[of.axis] = piece.inside;
     if (from.to != nullptr) one.to = from.to + static_cast<std::int64_t>(first) * from.to_strides[of.axis];
-    first += count;
+    first += piece.inside.count;
     if (part.parts != nullptr) {
       PENSTOCK_TRY(divide(*part.parts, one, type, out));
-      continue;
+    } else {
+      PENSTOCK_TRY(add_source(std::move(one), part, type, out));
     }
-    if (type != nullptr && !(*type == part.type)) {
-      PENSTOCK_ASSIGN(element_conversion becomes, conversion_to(*type, part));
-      out.becomes.push_back(std::move(becomes));
-      one.convert = &out.becomes.back();
-    }
-    out.all.push_back(std::move(one));
   }
   return {};
 }
+
+// The same for lists, points and masks.
+result<> divide(const divided_selection& which, const source& from, const dtype* type, part_sources& out) {
+  for (const divided_selection::share& each : which.shares()) {
+    const array_state& part = each.in->arrays[each.which].state();
+    source one = source_of_part(from, *each.in, each.which);
+    if (each.layout != one.layout) one.uid = 0;  // caches identify cells by their numbers
+    one.layout = each.layout;
+    one.indexed = each.indexed.get();
+    one.from = each.from;
+    for (std::size_t d = 0; from.to != nullptr && d < each.first.size(); ++d)
+      one.to += static_cast<std::int64_t>(each.first[d]) * from.to_strides[d];
+    PENSTOCK_TRY(add_source(std::move(one), part, type, out));
+  }
+  return {};
+}
+
+template <class Which>
+std::shared_ptr<const indexed_selection> with_shares(const array_state& state, resolved_selection& made,
+                                                     const Which& which) {
+  if constexpr (std::is_same_v<Which, mask_selection>) {
+    return std::make_shared<divided_selection>(std::move(made.indexed), state.parts, which);
+  } else if constexpr (std::is_same_v<Which, coordinate_selection>) {
+    return with_shares(state, made, coordinate_view{{which.points.begin(), which.points.end()}, which.shape});
+  } else {
+    return std::make_shared<divided_selection>(std::move(made.indexed), state.parts, which, state.shape);
+  }
+}
+
+// Lists, points or a mask; those of an array with parts for each of them.
+template <class Which>
+result<resolved_selection> select_of(const array_state& state, const Which& which) {
+  PENSTOCK_ASSIGN(resolved_selection made, select_among(*state.layout, which));
+  if (state.parts && made.indexed && !is_empty(made.shape)) made.indexed = with_shares(state, made, which);
+  return made;
+}
+
+struct resolver {
+  const array_state& state;
+
+  template <class Which>
+  result<resolved_selection> operator()(const Which& which) const {
+    return select_of(state, which);
+  }
+  result<resolved_selection> operator()(const basic_selection& which) const { return box(resolve(which, state.shape)); }
+  result<resolved_selection> operator()(const block_selection& which) const {
+    return box(resolve(which, state.layout->write_grid()));
+  }
+
+ private:
+  static result<resolved_selection> box(result<resolved_basic> from) {
+    if (!from.ok()) return std::move(from).error();
+    resolved_selection out;
+    static_cast<resolved_basic&>(out) = std::move(*from);
+    return out;
+  }
+};
 
 }  // namespace
 
@@ -160,9 +208,15 @@ result<element_conversion> conversion_to(const dtype& type, const array_state& s
   return out;
 }
 
-result<box_sources> divide_by_parts(const array_state& state, const source& from, const dtype* type) {
-  box_sources out;
-  PENSTOCK_TRY(divide(*state.parts, from, type, out));
+result<part_sources> divide_by_parts(const array_state& state, const source& from, const dtype* type) {
+  part_sources out;
+  if (from.indexed == nullptr) {
+    PENSTOCK_TRY(divide(*state.parts, from, type, out));
+  } else if (const auto* const shares = divided_selection::of(from.indexed, state.parts.get()); shares != nullptr) {
+    PENSTOCK_TRY(divide(*shares, from, type, out));
+  } else {
+    PENSTOCK_TRY(add_source(source(from), state, type, out));
+  }
   return out;
 }
 
@@ -182,6 +236,12 @@ bool costs_less(const resolved_selection& finer, const chunk_layout& layout, con
 
 result<resolved_selection> resolve_any(const array_state& state, const selection& which) {
   return std::visit(resolver{state}, which);
+}
+
+result<resolved_selection> resolve_points(const array_state& state, const coordinate_view& which) {
+  if (!state.closed) return select_of(state, which);
+  PENSTOCK_ASSIGN(const array all, state.closed->all());
+  return select_of(all.state(), which);
 }
 
 result<> check_selection(const array_state& state, const resolved_selection& which) {

@@ -18,8 +18,10 @@ bool is_sparse(const chunk_layout& layout, const resolved_selection& which);
 /// Whether requests for the smaller cells of `finer` take less time than reading all cells that `which` touches.
 bool costs_less(const resolved_selection& finer, const chunk_layout& layout, const resolved_selection& which);
 
-/// Resolves any selection against an array.
+/// Resolves any selection against an array, with the share of each part (`array_facts::parts`).
 result<resolved_selection> resolve_any(const array_state& state, const selection& which);
+/// The same for points whose lists are borrowed, of an array whose parts may be closed.
+result<resolved_selection> resolve_points(const array_state& state, const coordinate_view& which);
 
 /// Resolves a selection that is not a box against a layout, or its finer one if that requests less.
 template <class Which>
@@ -41,17 +43,18 @@ source source_of(const array_state& state, const resolved_basic& which, const st
 source source_of(const array_state& state, const resolved_selection& which, const strides& result_strides,
                  std::byte* to);
 
-/// The sources of a box of elements, and what they borrow in addition to the array.
-struct box_sources {
+/// The sources of a selection of an array with parts, and what they borrow in addition to the array and the selection.
+struct part_sources {
   std::vector<source> all;
   std::deque<element_conversion> becomes;
 };
 
-/// Divides the source of a box of elements by the array's parts (`array_facts::parts`, not null), each of which is then
-/// read by its own chunks.
+/// Divides a source by the array's parts (`array_facts::parts`, not null), each of which is then read by its own
+/// chunks. A selection of lists, points or a mask that was resolved against another array of these boxes is read by the
+/// boxes.
 /// \param type  The type that elements are converted to; null: none. `from.convert` is not used.
 /// \error As `conversion_of`.
-result<box_sources> divide_by_parts(const array_state& state, const source& from, const dtype* type);
+result<part_sources> divide_by_parts(const array_state& state, const source& from, const dtype* type);
 
 /// A selection of an array whose parts are opened when they are read (`array_facts::closed`, not null): in the open
 /// ones.

@@ -21,6 +21,19 @@ array_parts::array_parts(std::size_t along, std::vector<array> given, std::vecto
   }
 }
 
+std::size_t array_parts::part_at(std::uint64_t at) const noexcept {
+  return static_cast<std::size_t>(std::upper_bound(ends.begin(), ends.end(), at) - ends.begin());
+}
+
+array_parts::piece array_parts::piece_at(const axis_range& along, std::uint64_t first) const noexcept {
+  const auto at = static_cast<std::uint64_t>(along.at(first));
+  const std::size_t which = part_at(at);
+  std::uint64_t count = along.count - first;
+  if (along.step > 0) count = std::min(count, (ends[which] - 1 - at) / static_cast<std::uint64_t>(along.step) + 1);
+  if (along.step < 0) count = std::min(count, (at - begin(which)) / (~static_cast<std::uint64_t>(along.step) + 1) + 1);
+  return {which, {static_cast<std::int64_t>(at - begin(which)), along.step, count}};
+}
+
 array_parts::~array_parts() {
   for (std::size_t i = 0; i < uids.size(); ++i) {
     if (uids[i] == 0 || arrays[i].state().context == context_) continue;

@@ -48,6 +48,17 @@ struct array_parts {
   array_parts(const array_parts&) = delete;
   array_parts& operator=(const array_parts&) = delete;
 
+  /// The part that has the element `at` of the array's axis, and the first element of a part.
+  std::size_t part_at(std::uint64_t at) const noexcept;
+  std::uint64_t begin(std::size_t which) const noexcept { return which == 0 ? 0 : ends[which - 1]; }
+  /// Elements of a range along the axis that are in one part, as a range of the part's.
+  struct piece {
+    std::size_t part;
+    axis_range inside;
+  };
+  /// Those from the range's element number `first` on; first < along.count.
+  piece piece_at(const axis_range& along, std::uint64_t first) const noexcept;
+
   const std::size_t axis;
   const std::vector<array> arrays;
   const std::vector<std::string> prefixes;

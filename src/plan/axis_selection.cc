@@ -13,10 +13,6 @@
 #include "plan/placement.h"
 
 namespace penstock::inline v0 {
-namespace {
-
-/// Two adjacent positions are a run; at any other distance, a run has at least three.
-constexpr std::size_t kMinStepped = 3;
 
 /// One dimension: its touched cells, and the selected part of each.
 struct selected_axis {
@@ -32,19 +28,10 @@ struct selected_axis {
   std::uint64_t cell(std::uint64_t i) const noexcept { return is_dense ? first_cell + i : cells.cells[i]; }
 };
 
-/// A list with equal distances is a range.
-bool as_range(const index_list& list, axis_range& out) noexcept {
-  if (list.empty()) {
-    out = {0, 1, 0};
-    return true;
-  }
-  const std::int64_t step = list.size() == 1 ? 1 : list[1] - list[0];
-  if (step == 0) return false;
-  for (std::size_t i = 2; i < list.size(); ++i)
-    if (list[i] - list[i - 1] != step) return false;
-  out = {list[0], step, list.size()};
-  return true;
-}
+namespace {
+
+/// Two adjacent positions are a run; at any other distance, a run has at least three.
+constexpr std::size_t kMinStepped = 3;
 
 template <class Point>
 void append_runs(const std::vector<Point>& points, std::size_t begin, std::size_t end, std::vector<index_run>& runs) {
@@ -68,7 +55,8 @@ void append_runs(const std::vector<Point>& points, std::size_t begin, std::size_
 }
 
 template <class Point>
-void group_list(const index_list& list, const grid_axis& axis, selected_axis& out) {
+void group_list(const index_list& list, std::span<const std::uint64_t> places, const grid_axis& axis,
+                selected_axis& out) {
   const axis_split split(axis);
   std::vector<std::uint64_t> cell(list.size()), in_cell(list.size());
   for (std::size_t i = 0; i < list.size(); ++i) {
@@ -78,6 +66,7 @@ void group_list(const index_list& list, const grid_axis& axis, selected_axis& ou
   }
   std::vector<Point> points;
   out.cells = group_by_cell<Point, std::uint64_t>(cell, in_cell, axis.cells(), points);
+  move_to_places(points, places);
   for (std::size_t i = 0; i < out.cells.cells.size(); ++i) {
     const std::size_t begin = out.cells.begin[i], end = out.cells.begin[i + 1];
     out.cells.begin[i] = out.runs.size();
@@ -86,15 +75,16 @@ void group_list(const index_list& list, const grid_axis& axis, selected_axis& ou
   out.cells.begin.back() = out.runs.size();
 }
 
-selected_axis select_list(const index_list& list, const grid_axis& axis) {
+selected_axis select_list(const index_list& list, std::span<const std::uint64_t> places, const grid_axis& axis) {
   selected_axis out;
   out.is_list = true;
   out.positions = list.size();
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
-  if (list.size() <= kMost && axis.extent() <= kMost) {
-    group_list<cell_point>(list, axis, out);
+  const std::uint64_t last = places.empty() ? list.size() : places.back();
+  if (last <= kMost && axis.extent() <= kMost) {
+    group_list<cell_point>(list, places, axis, out);
   } else {
-    group_list<wide_point>(list, axis, out);
+    group_list<wide_point>(list, places, axis, out);
   }
   out.cell_count = out.cells.cells.size();
   return out;
@@ -134,11 +124,11 @@ selected_axis select_range(const axis_range& range, const grid_axis& axis) {
 
 class axis_selection final : public indexed_selection {
  public:
-  axis_selection(const chunk_grid& grid, std::vector<selected_axis> axes)
+  axis_selection(const chunk_grid& grid, std::vector<std::shared_ptr<const selected_axis>> axes)
       : indexed_selection(grid), axes_(std::move(axes)) {
     cells_ = 1;
     for (std::size_t d = 0; d < axes_.size(); ++d) {
-      cells_ = saturating_mul(cells_, axes_[d].cell_count);
+      cells_ = saturating_mul(cells_, axes_[d]->cell_count);
       grid_cells_.push_back(grid.axis(d).cells());
     }
   }
@@ -148,8 +138,9 @@ class axis_selection final : public indexed_selection {
   cell_id cell(std::uint64_t i) const noexcept override {
     cell_id id = 0, scale = 1;
     for (std::size_t d = axes_.size(); d-- > 0;) {
-      const std::uint64_t rest = i / axes_[d].cell_count;
-      id += axes_[d].cell(i - rest * axes_[d].cell_count) * scale;
+      const selected_axis& axis = *axes_[d];
+      const std::uint64_t rest = i / axis.cell_count;
+      id += axis.cell(i - rest * axis.cell_count) * scale;
       scale *= grid_cells_[d];
       i = rest;
     }
@@ -167,7 +158,7 @@ class axis_selection final : public indexed_selection {
     out.ranges.resize(rank, index_run{});
     bool is_box = true;
     for (std::size_t d = 0; d < rank; ++d) {
-      const selected_axis& axis = axes_[d];
+      const selected_axis& axis = *axes_[d];
       axis_range& in_cell = out.region.in_cell[d];
       std::uint64_t& in_result = out.region.in_result[d];
       if (!axis.is_list) {
@@ -209,46 +200,65 @@ class axis_selection final : public indexed_selection {
 
   std::string describe() const override {
     std::string out;
-    for (const selected_axis& axis : axes_)
-      out += fmt::format("{}{}{}", out.empty() ? "" : " x ", axis.positions, axis.is_list ? " listed" : "");
+    for (const auto& axis : axes_)
+      out += fmt::format("{}{}{}", out.empty() ? "" : " x ", axis->positions, axis->is_list ? " listed" : "");
     return out + " positions";
   }
 
  private:
-  std::vector<selected_axis> axes_;
+  std::vector<std::shared_ptr<const selected_axis>> axes_;
   dim_vector<std::uint64_t> grid_cells_;
   std::uint64_t cells_ = 0;
 };
 
 }  // namespace
 
+std::shared_ptr<const selected_axis> select_axis(const axis_positions& positions, std::span<const std::uint64_t> places,
+                                                 const grid_axis& axis) {
+  const auto* const list = std::get_if<index_list>(&positions);
+  return std::make_shared<const selected_axis>(list != nullptr ? select_list(*list, places, axis)
+                                                               : select_range(std::get<axis_range>(positions), axis));
+}
+
+std::shared_ptr<const indexed_selection> select_axes(const chunk_grid& grid,
+                                                     std::vector<std::shared_ptr<const selected_axis>> axes) {
+  return std::make_shared<axis_selection>(grid, std::move(axes));
+}
+
+bool as_range(const index_list& list, axis_range& out) noexcept {
+  if (list.empty()) {
+    out = {0, 1, 0};
+    return true;
+  }
+  const std::int64_t step = list.size() == 1 ? 1 : list[1] - list[0];
+  if (step == 0) return false;
+  for (std::size_t i = 2; i < list.size(); ++i)
+    if (list[i] - list[i - 1] != step) return false;
+  out = {list[0], step, list.size()};
+  return true;
+}
+
 result<resolved_selection> select(const orthogonal_selection& which, const chunk_grid& grid) {
   extents shape;
   for (std::size_t d = 0; d < grid.rank(); ++d) shape.push_back(grid.axis(d).extent());
-  PENSTOCK_ASSIGN(const resolved_orthogonal resolved, resolve(which, shape));
+  PENSTOCK_ASSIGN(resolved_orthogonal resolved, resolve(which, shape));
   resolved_selection out;
   out.shape = resolved.shape;
   out.axis = resolved.axis;
-  out.from.resize(grid.rank());
   bool is_box = true;
-  for (std::size_t d = 0; d < grid.rank(); ++d) {
-    const auto* const range = std::get_if<axis_range>(&resolved.from[d]);
-    if (range != nullptr) {
-      out.from[d] = *range;
-    } else {
-      is_box = as_range(std::get<index_list>(resolved.from[d]), out.from[d]) && is_box;
-    }
-  }
-  if (is_box) return out;
-  std::vector<selected_axis> axes;
-  for (std::size_t d = 0; d < grid.rank(); ++d) {
+  for (axis_positions& each : resolved.from) {
     axis_range range;
-    const auto* const list = std::get_if<index_list>(&resolved.from[d]);
-    axes.push_back(list != nullptr && !as_range(*list, range) ? select_list(*list, grid.axis(d))
-                                                              : select_range(out.from[d], grid.axis(d)));
+    const auto* const list = std::get_if<index_list>(&each);
+    if (list != nullptr && as_range(*list, range)) each = range;
+    is_box = is_box && std::holds_alternative<axis_range>(each);
   }
-  out.from.clear();
-  out.indexed = std::make_shared<axis_selection>(grid, std::move(axes));
+  if (is_box) {
+    for (const axis_positions& each : resolved.from) out.from.push_back(std::get<axis_range>(each));
+    return out;
+  }
+  std::vector<std::shared_ptr<const selected_axis>> axes;
+  for (std::size_t d = 0; d < grid.rank(); ++d) axes.push_back(select_axis(resolved.from[d], {}, grid.axis(d)));
+  out.indexed = select_axes(grid, std::move(axes));
   return out;
 }
 

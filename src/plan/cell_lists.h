@@ -23,6 +23,14 @@ struct cell_groups {
   std::size_t find(std::uint64_t cell) const noexcept;
 };
 
+/// Replaces the numbers in the result by `places` of them; empty: they remain.
+template <class Point>
+void move_to_places(std::vector<Point>& points, std::span<const std::uint64_t> places) noexcept {
+  if (places.empty()) return;
+  for (Point& each : points)
+    each.in_result = static_cast<decltype(each.in_result)>(places[static_cast<std::size_t>(each.in_result)]);
+}
+
 /// Splits positions along one dimension into cells, quickly.
 class axis_split {
  public:

@@ -1,8 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include <penstock/plan.h>
@@ -66,5 +69,43 @@ result<resolved_selection> select(const orthogonal_selection& which, const chunk
 result<resolved_selection> select(const coordinate_selection& which, const chunk_grid& grid);
 result<resolved_selection> select(const coordinate_view& which, const chunk_grid& grid);
 result<resolved_selection> select(const mask_selection& which, const chunk_grid& grid);
+
+// Selections of one part of an array that is made of parts, each with a grid of its own. Positions are within the part;
+// `places` are the numbers of the listed elements in the result of the whole selection, ascending; empty: 0, 1, 2 ...
+
+/// The positions along one dimension, within it.
+using axis_positions = std::variant<axis_range, index_list>;
+
+/// A list with equal distances is a range; false if this one is not.
+bool as_range(const index_list& list, axis_range& out) noexcept;
+
+/// The selected positions of one dimension, divided into cells.
+struct selected_axis;  // plan/axis_selection.cc
+
+/// Of a range, the numbers in the result begin with 0: the source's destination is that of its first element.
+std::shared_ptr<const selected_axis> select_axis(const axis_positions& positions, std::span<const std::uint64_t> places,
+                                                 const grid_axis& axis);
+/// Every combination of the positions of all dimensions, each divided by its axis of the grid.
+std::shared_ptr<const indexed_selection> select_axes(const chunk_grid& grid,
+                                                     std::vector<std::shared_ptr<const selected_axis>> axes);
+
+/// Points, within the part; `which.shape` is that of the whole result.
+std::shared_ptr<const indexed_selection> select_points(const coordinate_view& which,
+                                                       std::span<const std::uint64_t> places, const chunk_grid& grid);
+
+/// A part that is a box of the array.
+struct masked_part {
+  const chunk_grid* grid;  ///< null: the part is left out
+  extents origin, shape;
+};
+/// The elements of a part that a mask selects.
+struct masked_elements {
+  std::shared_ptr<const indexed_selection> indexed;  ///< null: there are none, or the part is left out
+  std::uint64_t count = 0;
+};
+/// Divides a mask, which fits the array, among its parts. `part_of` returns the number of the part at a position; for
+/// one part it is not called, and there `indexed` is never null.
+std::vector<masked_elements> select_masked(const mask_selection& which, std::span<const masked_part> parts,
+                                           const std::function<std::size_t(const extents&)>& part_of);
 
 }  // namespace penstock::inline v0

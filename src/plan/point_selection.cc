@@ -185,6 +185,34 @@ result<cell_groups> group_points(const coordinate_view& which, const chunk_grid&
                                       std::span<const Number>(in_cell.get(), count), grid.cells(), points);
 }
 
+result<std::shared_ptr<const indexed_selection>> make_points(const coordinate_view& which,
+                                                             std::span<const std::uint64_t> places,
+                                                             const chunk_grid& grid, std::size_t count) {
+  std::vector<cell_point> points;
+  std::vector<point_run> runs;
+  cell_groups groups;
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
+  if ((places.empty() ? count : places.back()) <= kMost && largest_cell(grid) <= kMost) {
+    if (grid.cells() <= kMost) {
+      PENSTOCK_ASSIGN(groups, group_points<std::uint32_t>(which, grid, count, points));
+    } else {
+      PENSTOCK_ASSIGN(groups, group_points<std::uint64_t>(which, grid, count, points));
+    }
+    move_to_places(points, places);
+    if (has_long_runs(points)) {
+      runs = runs_of(points, groups);
+      points = {};
+    }
+  } else {
+    std::vector<wide_point> wide;
+    PENSTOCK_ASSIGN(groups, group_points<std::uint64_t>(which, grid, count, wide));
+    move_to_places(wide, places);
+    runs = runs_of(wide, groups);
+  }
+  return std::shared_ptr<const indexed_selection>(std::make_shared<point_selection>(
+      grid, which.shape, std::move(groups), std::move(points), std::move(runs), count));
+}
+
 }  // namespace
 
 result<resolved_selection> select(const coordinate_selection& which, const chunk_grid& grid) {
@@ -194,32 +222,16 @@ result<resolved_selection> select(const coordinate_selection& which, const chunk
 result<resolved_selection> select(const coordinate_view& which, const chunk_grid& grid) {
   extents shape;
   for (std::size_t d = 0; d < grid.rank(); ++d) shape.push_back(grid.axis(d).extent());
-  PENSTOCK_ASSIGN(const std::uint64_t points_count, check_points(which.points, which.shape, shape));
-  const auto count = static_cast<std::size_t>(points_count);
+  PENSTOCK_ASSIGN(const std::uint64_t count, check_points(which.points, which.shape, shape));
   resolved_selection out;
   out.shape = which.shape;
-  std::vector<cell_point> points;
-  std::vector<point_run> runs;
-  cell_groups groups;
-  constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
-  if (points_count <= kMost && largest_cell(grid) <= kMost) {
-    if (grid.cells() <= kMost) {
-      PENSTOCK_ASSIGN(groups, group_points<std::uint32_t>(which, grid, count, points));
-    } else {
-      PENSTOCK_ASSIGN(groups, group_points<std::uint64_t>(which, grid, count, points));
-    }
-    if (has_long_runs(points)) {
-      runs = runs_of(points, groups);
-      points = {};
-    }
-  } else {
-    std::vector<wide_point> wide;
-    PENSTOCK_ASSIGN(groups, group_points<std::uint64_t>(which, grid, count, wide));
-    runs = runs_of(wide, groups);
-  }
-  out.indexed = std::make_shared<point_selection>(grid, which.shape, std::move(groups), std::move(points),
-                                                  std::move(runs), points_count);
+  PENSTOCK_ASSIGN(out.indexed, make_points(which, {}, grid, static_cast<std::size_t>(count)));
   return out;
+}
+
+std::shared_ptr<const indexed_selection> select_points(const coordinate_view& which,
+                                                       std::span<const std::uint64_t> places, const chunk_grid& grid) {
+  return make_points(which, places, grid, places.size()).value();  // it fails for positions outside of the grid only
 }
 
 }  // namespace penstock::inline v0

@@ -1,5 +1,5 @@
-// Joined arrays whose chunks are not a grid: a box is read by the chunks of its parts, as it is read from boxes that a
-// function fills, which is the general path.
+// Joined arrays whose chunks are not a grid: every selection is read by the chunks of their parts, as it is read from
+// boxes that a function fills, which is the general path.
 
 #include <gtest/gtest.h>
 
@@ -192,7 +192,7 @@ void compare_crops(std::mt19937_64& random, const array& joined, const array& ex
 
 class JoinedParity : public testing::TestWithParam<std::uint64_t> {};
 
-TEST_P(JoinedParity, BoxesAreReadByTheChunksOfTheParts) {
+TEST_P(JoinedParity, SelectionsAreReadByTheChunksOfTheParts) {
   std::mt19937_64 random(GetParam());
   context_options how;
   how.threads = GetParam() % 2 == 0 ? 1 : 3;
@@ -281,6 +281,57 @@ TEST(JoinedReads, AWindowFetchesTheBytesOfItsChunks) {
   EXPECT_EQ(plan->cells, 2U);
   EXPECT_EQ(plan->decoded_bytes, (8 * 8 + 16 * 16) * sizeof(std::int32_t));
   EXPECT_NE(plan->text.find("c/0/7"), std::string::npos) << plan->text;
+}
+
+TEST(JoinedReads, ListsPointsAndMasksFetchTheBytesOfTheirChunks) {
+  const dtype type = *dtype::from_name("int32");
+  // One chunk of the left part, one of the right one: rows 3 and 5, columns 62 and 64 + 9.
+  std::vector<std::uint8_t> bits(64 * 128);
+  for (const std::size_t row : {3U, 5U})
+    for (const std::size_t column : {62U, 73U}) bits[row * 128 + column] = 1;
+  const selection kinds[] = {
+      orthogonal_selection{{index_list{5, 3, 3}, index_list{73, 62}}},
+      coordinate_selection{{{3, 5, 5}, {62, 73, 62}}, {3}},
+      mask_selection::pack({64, 128}, bits),
+  };
+  for (const selection& which : kinds) {
+    const auto with = context::make().value();
+    const side_by_side of(with), alone(with);
+    const auto nothing = alone.bytes();
+    std::int32_t one = 0;
+    const tensor_view to_one = tensor_view::contiguous(&one, type, {});
+    ASSERT_TRUE(alone.parts[0].read(*parse_selection("3, 62"), to_one).ok());
+    ASSERT_TRUE(alone.parts[1].read(*parse_selection("3, 9"), to_one).ok());
+    ASSERT_GT(alone.bytes(), nothing);
+
+    const array joined = join(of.parts, 1, with).value();
+    const auto before = of.bytes();
+    std::vector<std::int32_t> out(6);
+    const extents shape = joined.result_shape(which).value();
+    ASSERT_TRUE(joined.read(which, tensor_view::contiguous(out.data(), type, shape)).ok());
+    EXPECT_EQ(of.bytes() - before, alone.bytes() - nothing) << to_text(which);
+    const auto plan = joined.summarize_plan(joined.select(which).value(), 100);
+    ASSERT_TRUE(plan.ok()) << plan.error().to_string();
+    EXPECT_EQ(plan->cells, 2U) << to_text(which);
+    EXPECT_EQ(plan->decoded_bytes, (8 * 8 + 16 * 16) * sizeof(std::int32_t)) << to_text(which);
+  }
+}
+
+// The boxes of both arrays are equal, but not the chunks of their parts.
+TEST(JoinedReads, ASelectionOfOneArrayIsReadFromAnotherOfTheSameBoxes) {
+  const auto with = context::make().value();
+  const side_by_side of(with);
+  const array joined = join(of.parts, 1, with).value();
+  const std::vector<array> turned{of.parts[1], of.parts[0]};
+  const array other = join(turned, 1, with).value();
+  const dtype type = *dtype::from_name("int32");
+  const selection which = coordinate_selection{{{3, 5, 63, 0}, {62, 73, 64, 127}}, {4}};
+  const resolved_selection made = joined.select(which).value();
+  std::vector<std::int32_t> out(4), expected(4);
+  ASSERT_TRUE(other.read(which, tensor_view::contiguous(expected.data(), type, {4})).ok());
+  const auto read = other.read(made, tensor_view::contiguous(out.data(), type, {4}));
+  ASSERT_TRUE(read.ok()) << read.error().to_string();
+  EXPECT_EQ(out, expected);
 }
 
 TEST(JoinedReads, AnErrorNamesTheChunkAndItsPart) {

@@ -70,7 +70,7 @@ crop_sources sources_of(std::span<const array_crop> crops, std::byte* to, const 
     if (known.insert(state.get()).second) alive->arrays.push_back(state);
     std::byte* const first = to + static_cast<std::int64_t>(i) * to_strides[0];
     const source one = source_of(*state, static_cast<const resolved_basic&>(crops[i].which), of_one, first);
-    box_sources parts;
+    part_sources parts;
     std::span<const source> sources(&one, 1);
     if (state->parts) {
       parts = divide_by_parts(*state, one, nullptr).value();  // it fails for types only
