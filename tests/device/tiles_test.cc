@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <random>
 
 #include <penstock/penstock.h>
@@ -111,6 +112,26 @@ TEST_F(DeviceTiles, ReuseDepthPlusOneBuffers) {
   EXPECT_EQ(places.size(), 3U);
   EXPECT_FALSE(tiles.next().value());
   EXPECT_FALSE(tiles.next().value());
+}
+
+TEST_F(DeviceTiles, HaveNoMoreBuffersThanTilesWhateverTheDepth) {
+  const auto ctx = context::make({}).value();
+  const opened_array all = make_array(make_memory_store(), ctx, "a", small_model(1));
+  device_tiles_options how;
+  how.device = 0;
+  how.tile = {4, 5, 9};
+  for (const std::size_t depth : {std::size_t{1000}, std::numeric_limits<std::size_t>::max()}) {
+    how.depth = depth;
+    penstock_fake_cuda_reset_counts();
+    auto tiles = device_tiles::make(all.from, how).value();
+    ASSERT_EQ(penstock_fake_cuda_count("cuStreamCreate"), 1U) << "the other buffers are created when they are needed";
+    auto consumers = consume(tiles, all.model);
+    ASSERT_TRUE(consumers.ok()) << consumers.error().to_string();
+    ASSERT_EQ(consumers->size(), 4U * 4U);
+    EXPECT_LE(penstock_fake_cuda_count("cuStreamCreate"), 16U + 10U) << "a tile each, and the engine's";
+    ASSERT_EQ(driver.mem_free(allocate(1)), cuda::kSuccess);  // waits for all streams
+    for (const auto& each : *consumers) EXPECT_EQ(each->seen, each->expected);
+  }
 }
 
 TEST_F(DeviceTiles, AChunkThatFailsOnTheDeviceEndsTheStreamAndIsNamed) {

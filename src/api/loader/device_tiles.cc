@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <limits>
 #include <mutex>
 #include <utility>
 
@@ -29,11 +30,7 @@ class device_tiles_state {
     }
     std::unique_ptr<device_tiles_state> made(
         new device_tiles_state(std::move(from), std::move(options), std::move(places)));
-    for (std::size_t i = 0; i <= made->options_.depth; ++i) {
-      PENSTOCK_ASSIGN(device_stream stream, device_stream::make(made->options_.device));
-      made->free_.push_back(std::make_shared<tile_buffer>(
-          tile_buffer{std::move(stream), static_cast<std::uint32_t>(i), nullptr, std::nullopt, {}}));
-    }
+    PENSTOCK_TRY(made->add_buffer());  // refuses a device that does not exist
     return made;
   }
   ~device_tiles_state() {
@@ -119,8 +116,19 @@ class device_tiles_state {
     held_.reset();
   }
 
+  result<> add_buffer() {
+    PENSTOCK_ASSIGN(device_stream stream, device_stream::make(options_.device));
+    const auto lane = static_cast<std::uint32_t>(buffers_++);
+    free_.push_back(std::make_shared<tile_buffer>(tile_buffer{std::move(stream), lane, nullptr, std::nullopt, {}}));
+    return {};
+  }
+
   result<> read_ahead() {
-    while (!free_.empty() && !places_.ended()) {
+    while (!places_.ended()) {
+      if (free_.empty()) {
+        if (buffers_ > options_.depth) break;
+        PENSTOCK_TRY(add_buffer());
+      }
       buffer made = std::move(free_.front());
       free_.pop_front();
       const stream_handle stream = made->stream.handle();
@@ -167,9 +175,10 @@ class device_tiles_state {
 
   const array from_;
   const device_tiles_options options_;
-  extents whole_;     // a whole tile, if the array is smaller than one
-  std::mutex mutex_;  // protects the members below
-  tile_walk places_;  // its grid does not change
+  extents whole_;            // a whole tile, if the array is smaller than one
+  std::mutex mutex_;         // protects the members below
+  tile_walk places_;         // its grid does not change
+  std::size_t buffers_ = 0;  // at most `depth` + 1, and no more than tiles
   std::deque<buffer> free_, begun_;
   buffer held_;        // the tile that the caller has
   buffer waited_for_;  // taken by `next`
@@ -182,6 +191,7 @@ device_tiles::device_tiles(std::unique_ptr<device_tiles_state, device_tiles_stat
     : state_(std::move(state)) {}
 
 result<device_tiles> device_tiles::make(array from, device_tiles_options options) {
+  options.depth = std::min(options.depth, std::numeric_limits<std::size_t>::max() / 2 - 1);  // two rounds of buffers
   PENSTOCK_ASSIGN(tile_walk places, tile_walk::make(from, options.tile, options.edges, options.axis));
   PENSTOCK_ASSIGN(auto state, device_tiles_state::make(std::move(from), std::move(options), std::move(places)));
   return device_tiles(std::unique_ptr<device_tiles_state, device_tiles_state_deleter>(state.release()));
