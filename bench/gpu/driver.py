@@ -21,6 +21,8 @@ class Driver:
             self._library = ctypes.CDLL(file)
         except OSError as error:
             raise NoDriverError(str(error)) from None
+        if not hasattr(self._library, "cuGetProcAddress_v2"):
+            raise NoDriverError(f"{file} is older than CUDA 12.0: it has no cuGetProcAddress_v2")
         self.simulated = hasattr(self._library, "penstock_fake_cuda_count")
         self.call("cuInit", ctypes.c_uint(0))
         version, devices, self._context = ctypes.c_int(), ctypes.c_int(), ctypes.c_void_p()

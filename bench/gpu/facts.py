@@ -34,14 +34,24 @@ def of_driver(driver: Driver) -> dict[str, Any]:
 
 
 # The packages that rows use if they are installed; nvCOMP's and CuPy's have the CUDA version in their names.
-LIBRARIES = ("torch", "cupy", "jax", "nvidia-nvcomp", "nvidia-nvimgcodec", "nvidia-nvtiff", "zarr", "xarray")
+LIBRARIES = (
+    "torch",
+    "cupy",
+    "jax",
+    "nvidia-libnvcomp",
+    "nvidia-nvcomp",
+    "nvidia-nvimgcodec",
+    "nvidia-nvtiff",
+    "zarr",
+    "xarray",
+)
 
 
 def of_libraries() -> dict[str, str]:
     """The versions of the installed packages, by the names of their distributions."""
     found = {}
     for each in importlib.metadata.distributions():
-        name = (each.metadata["Name"] or "").lower()
+        name = (each.metadata["Name"] or "").lower().replace("_", "-")
         if name.startswith(LIBRARIES):
             found[name] = each.version
     return dict(sorted(found.items()))

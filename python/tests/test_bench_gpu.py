@@ -381,6 +381,22 @@ def test_without_a_driver_nothing_is_measured(tmp_path: Path) -> None:
     assert found.said.startswith("No GPU here: /nowhere/libcuda.so.1")
 
 
+def test_a_driver_before_cuda_12_is_no_driver() -> None:
+    """Any library without the functions of CUDA 12 is one."""
+    done = in_bench(
+        """
+import os
+os.environ["PENSTOCK_CUDA_DRIVER"] = "libm.so.6"
+from bench.gpu.driver import Driver, NoDriverError
+try:
+    Driver()
+except NoDriverError as error:
+    print(error)
+"""
+    )
+    assert done.stdout == "libm.so.6 is older than CUDA 12.0: it has no cuGetProcAddress_v2\n", done.stderr
+
+
 def test_unknown_steps_and_arrays_are_refused(tmp_path: Path) -> None:
     assert "no such step: fast" in run(tmp_path, "fast").said
     assert "no such array: fast" in run(tmp_path, "bars", "--arrays", "fast").said
@@ -483,6 +499,23 @@ assert 1.9 < ratio(arrays.ocean, Zstd(3), 512_000) < 2.5
 assert 3.5 < ratio(arrays.rounded, Zstd(3)) < 4.5
 assert 1.8 < ratio(arrays.rounded, LZ4()) < 2.6
 assert ratio(arrays.walk, Zstd(3)) > 20
+"""
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_versions_of_libraries_are_recorded(tmp_path: Path) -> None:
+    for name in ("nvidia-libnvcomp-cu13", "nvidia_nvimgcodec_cu13", "other"):
+        about = tmp_path / f"{name.replace('-', '_')}-6.0.0.dist-info"
+        about.mkdir()
+        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 6.0.0\n")
+    done = in_bench(
+        f"""
+import sys
+sys.path.append({str(tmp_path)!r})
+from bench.gpu.facts import of_libraries
+found = of_libraries()
+assert found["nvidia-libnvcomp-cu13"] == found["nvidia-nvimgcodec-cu13"] == "6.0.0" and "other" not in found, found
 """
     )
     assert done.returncode == 0, done.stderr
