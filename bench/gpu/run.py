@@ -40,7 +40,7 @@ ROW_SECONDS = 120.0  # a row without a program of its own that takes longer than
 GRACE_SECONDS = 10.0
 DEVICE_LOST = 3
 REFUSED = 77
-# The minimum that every row needs. The rows themselves check the values.
+# The minimum that every row needs, and the version of nvCOMP, whose code is not ours. The rows check the values.
 PROBE = f"""
 import sys
 import penstock as ps
@@ -51,6 +51,10 @@ try:
 except (ps.UnsupportedError, ps.InvalidArgumentError) as error:
     print(str(error).partition(chr(10))[0])
     sys.exit({REFUSED})
+try:
+    print(ps.Context(decoder="nvcomp").decoder)
+except ps.Error:
+    pass  # it is not installed
 """
 Row = tuple[str, Callable[[], None]]
 
@@ -259,7 +263,6 @@ def describe(run: Run) -> None:
         small=run.small,
         judged=run.results.judged,
         libraries=facts.of_libraries(),
-        nvcomp=run.nvcomp(),
         environment={name: value for name, value in os.environ.items() if name.startswith(("PENSTOCK_", "CUDA_"))},
     )
     run.results.write("fact", device=device)
@@ -277,14 +280,16 @@ def describe(run: Run) -> None:
         run.results.left_out(f"clocks and PCIe link: {error}")
 
 
-def refusal() -> str:
-    """The reason why no row can run, such as a wheel without device code; empty if reads are not refused.
+def probe() -> tuple[str, str | None]:
+    """The reason why no row can run, such as a wheel without device code (empty if reads are not refused), and nvCOMP's
+    version (None: it is not used).
 
-    A separate process determines it, so that the device is left to the rows.
+    A separate process determines them: the device is left to the rows, and a crash does not end the run.
     """
     with tempfile.TemporaryDirectory() as folder:
         status, output = run_within([sys.executable, "-c", PROBE, folder], ROW_SECONDS, Path(folder) / "output")
-    return output.strip().splitlines()[-1] if status == REFUSED else ""
+    last = output.strip().rpartition("\n")[2]
+    return last if status == REFUSED else "", last if last.startswith("nvcomp ") else None
 
 
 def target(options: argparse.Namespace, driver: Any) -> Path:
@@ -357,7 +362,9 @@ def main(arguments: list[str] | None = None) -> int:
             say("NO HARDWARE: this is the fake driver of the tests. Times say nothing, and nothing is judged.")
         describe(Run(options, driver, folder, results))
         driver.close()
-        if why := refusal():
+        why, nvcomp = probe()
+        results.write("fact", nvcomp=nvcomp)
+        if why:
             results.failed(why)
             say(f"Nothing can be read to the device: {why}. No row was begun.")
             return 1

@@ -99,7 +99,8 @@ def test_it_reports_that_it_ran_without_a_gpu(small: Found) -> None:
     assert about["judged"] is False
     assert about["machine"]["packages"]["numpy"]
     assert about["libraries"]["zarr"]
-    assert about["nvcomp"].startswith("nvcomp ")
+    (nvcomp,) = (line["nvcomp"] for line in small.of("fact", "") if "nvcomp" in line)
+    assert nvcomp.startswith("nvcomp ")
     assert {line["met"] for line in small.lines if line["kind"] == "measured"} == {None}
     assert "MISSED" not in small.said
     device = small.of("fact", "")[0]["device"]
@@ -297,6 +298,32 @@ def test_a_failed_row_does_not_affect_the_others(tmp_path: Path, what: str, why:
         assert numbers[name] > 0
     assert "field_blosc, warm" not in numbers
     assert "FAILED      bars, field_blosc: " in found.said
+
+
+def test_a_crash_of_nvcomp_leaves_the_numbers_of_our_decoders(tmp_path: Path) -> None:
+    folder = tmp_path / "planted"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(
+        """
+import os
+import penstock as ps
+make = ps.Context.__init__
+
+def planted(self, *arguments, decoder=None, **settings):
+    if decoder == "nvcomp":
+        os.kill(os.getpid(), 11)
+    make(self, *arguments, decoder=decoder, **settings)
+
+ps.Context.__init__ = planted
+"""
+    )
+    path = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))
+    found = run(tmp_path / "results", "nvcomp", "--arrays", "rounded_lz4", PYTHONPATH=path)
+    assert found.status == 1, found.said[-3000:]
+    assert {"nvcomp": None}.items() <= found.of("fact", "")[-1].items()
+    assert found.numbers("nvcomp")["rounded_lz4, penstock"] > 0
+    (failed,) = (line for line in found.lines if line["kind"] == "failed")
+    assert (failed["row"], failed["why"]) == ("rounded_lz4", "the process ended with status -11")
 
 
 def test_wrong_bytes_are_named_and_saved(tmp_path: Path) -> None:
