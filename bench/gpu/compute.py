@@ -15,6 +15,7 @@ class Cupy:
     def __init__(self) -> None:
         import cupy
 
+        cupy.ones(2).dot(cupy.ones(2))  # needs more of CUDA's libraries than the import
         self._cupy = cupy
 
     def queue(self, data: Any, stream: int) -> None:
@@ -35,6 +36,7 @@ class Torch:
 
         if not torch.cuda.is_available():
             raise ImportError("PyTorch finds no device")
+        torch.ones(2, device="cuda").dot(torch.ones(2, device="cuda"))
         self._torch = torch
 
     def queue(self, data: Any, stream: int) -> None:

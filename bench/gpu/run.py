@@ -35,7 +35,7 @@ ROOT = BENCH.parent
 sys.path.insert(0, str(BENCH))
 
 GB = 1e9
-STEP_SECONDS = 450.0
+STEP_SECONDS = 440.0  # with the start of the program and the end of a row, less than the limit of tools/test_gpu.sh
 ROW_SECONDS = 120.0  # a row without a program of its own that takes longer than this counts as hung
 GRACE_SECONDS = 10.0
 DEVICE_LOST = 3
@@ -141,7 +141,7 @@ class Run:
             from penstock.view.demo import charts
 
             charts.timeline(html.with_suffix(".png"), profile.report, f"Reading {title}", self.driver.name())
-        except (ImportError, ValueError) as error:
+        except Exception as error:  # of any version of matplotlib
             self.results.left_out(f"the timeline as PNG: {error}")
 
 

@@ -201,6 +201,8 @@ def test_why_saves_reports(small: Found) -> None:
     for row in ("nsys of benchmark", "ncu of benchmark", "ncu of rounded_lz4"):
         (line,) = small.of("found", "why", row)
         assert line["saved"] == [f"{row.replace(' of ', '-')}.report"]
+    (child,) = (line["command"] for line in small.of("child", "why", "ncu of benchmark"))
+    assert child[child.index("--clock-control") + 1] == "none", "the clocks are those of the other steps"
 
 
 def test_switches_compares_environments_and_kernels(small: Found) -> None:
@@ -526,6 +528,29 @@ assert 1.9 < ratio(arrays.ocean, Zstd(3), 512_000) < 2.5
 assert 3.5 < ratio(arrays.rounded, Zstd(3)) < 4.5
 assert 1.8 < ratio(arrays.rounded, LZ4()) < 2.6
 assert ratio(arrays.walk, Zstd(3)) > 20
+"""
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_first_library_that_computes_is_chosen(tmp_path: Path) -> None:
+    (tmp_path / "cupy.py").write_text("def ones(n): raise OSError('libcublas is missing')")
+    (tmp_path / "torch.py").write_text(
+        """
+class cuda:
+    is_available = staticmethod(lambda: True)
+class ones:
+    def __init__(self, n, device): pass
+    def dot(self, other): return 2
+"""
+    )
+    done = in_bench(
+        f"""
+import sys
+sys.path.insert(0, {str(tmp_path)!r})
+from bench.gpu import compute
+library, missing = compute.choose(False)
+assert library.name == "PyTorch" and missing == ["CuPy: libcublas is missing"], (library, missing)
 """
     )
     assert done.returncode == 0, done.stderr

@@ -93,13 +93,14 @@ def array(run: Run, name: str) -> None:
         copies, most = stages["transfer"]["bytes_per_s_while_decoding"], ceiling(run, "to_device")
         if copies and most:
             run.results.measured("copies of the PCIe rate", copies / GB / most, "x", bar=0.9)
-        run.draw(profile, spec.title)
     if name == "benchmark_raw" and (whole := run.results.value("bars", "benchmark", "warm")):
         slower = warm["best_s"] / spec.nbytes * whole * GB
         run.results.write("found", uncompressed_takes=slower)
         say(f"    uncompressed takes {slower:.2f} times as long (published: about 2)")
     dropped = measure.best_of(1, read, lambda: arrays.drop_page_cache(path), warm_ups=0)
     run.results.measured("dropped page cache", spec.nbytes / dropped["best_s"] / GB, "GB/s", limit=limit)
+    if name == "benchmark":
+        run.draw(profile, spec.title)
 
 
 def latency(run: Run, name: str, codecs: list[Any]) -> None:

@@ -39,6 +39,8 @@ def profile(run: Run, tool: str, name: str, reports_left: int) -> None:
             "regex:penstock_",
             "--launch-count",
             "8",
+            "--clock-control",  # by default, ncu locks the device's clocks, for all programs
+            "none",
             "-f",
             "-o",
             str(report),
