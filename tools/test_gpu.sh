@@ -6,9 +6,10 @@
 # in this order. Each ends within eight minutes. ARGS are those of `python -m bench.gpu`, such as --arrays or --small.
 #
 # Needs NumPy; PYTHON=python3 names the interpreter. RESULTS=folder: where results go, row by row (default: bench/results/gpu).
-# WITH="more.whl ...": wheels that are used with it, such as nvCOMP's. Exit status 0: no row failed; 2: there is no GPU.
+# WITH="more.whl ...": wheels that are used with it, such as nvCOMP's, and those of zarr-python and pytest with all that
+# they need, where Python does not have them. Exit status 0: no row failed; 2: there is no GPU.
 set -u
-[ $# -gt 0 ] || { sed -n '2,9s/^# \?//p' "$0"; exit 2; }
+[ $# -gt 0 ] || { sed -n '2,10s/^# \?//p' "$0"; exit 2; }
 root=$(cd "$(dirname "$0")/.." && pwd) || exit
 wheel=$1
 shift
@@ -20,8 +21,16 @@ fi
 python=${PYTHON:-python3}
 site=$(mktemp -d)
 trap 'rm -rf "$site"' EXIT
+install() {
+  "$python" -m pip install --quiet --disable-pip-version-check --no-index --no-deps --target "$site" "$@"
+}
+# At once: a second installation would not add to folders that packages share, such as `nvidia`.
 # shellcheck disable=SC2086 # WITH is a list
-"$python" -m pip install --quiet --disable-pip-version-check --no-index --no-deps --target "$site" "$wheel" ${WITH:-} || exit
+if ! install "$wheel" ${WITH:-}; then
+  [ -n "${WITH:-}" ] || exit 1
+  echo "The wheels in WITH cannot all be installed: none of them is used, and rows that need them are left out."
+  install "$wheel" || exit
+fi
 # Paths are relative to where the caller is, whose folder is not one of Python's (-P).
 export PYTHONPATH=$site:$root${PYTHONPATH:+:$PYTHONPATH} PYTHONUNBUFFERED=1
 

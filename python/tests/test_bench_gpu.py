@@ -381,7 +381,7 @@ def test_the_script_runs_a_step_from_a_wheel_alone(tmp_path: Path) -> None:
     # The working folder is not the project's: it has a module with the name of a standard one, and relative paths start
     # there.
     (tmp_path / "json.py").write_text("raise RuntimeError('the folder of the caller is not a source of modules')")
-    own = {"PENSTOCK_CUDA_DRIVER": str(LIBRARY), "PYTHON": sys.executable, "RESULTS": "results"}
+    own = {"PENSTOCK_CUDA_DRIVER": str(LIBRARY), "PYTHON": sys.executable, "RESULTS": "results", "WITH": "missing.whl"}
     done = subprocess.run(
         [ROOT / "tools" / "test_gpu.sh", wheel.name, "bars", "--small", "--arrays", "rounded_lz4"],
         cwd=tmp_path,
@@ -390,6 +390,7 @@ def test_the_script_runs_a_step_from_a_wheel_alone(tmp_path: Path) -> None:
         text=True,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.startswith("The wheels in WITH cannot all be installed")
     (file,) = (tmp_path / "results").glob("*.jsonl")
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     assert {"ceilings", "rounded_lz4"} <= {line["row"] for line in lines if line["kind"] == "measured"}
