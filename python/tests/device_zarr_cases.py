@@ -203,18 +203,39 @@ def test_damaged_chunks_are_errors(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(ZARR_VERSION < (3, 4), reason="arrays are wrapped in zarr 3.4 and later")
 @pytest.mark.parametrize("how", GPU_MODES)
+@pytest.mark.parametrize("kind", ["file", "coroutines"])
 @pytest.mark.parametrize("codecs", ["zstd", "sharded"])
-def test_reads_return_before_the_device_is_done(cuda: FakeCuda, tmp_path: Path, codecs: str, how: str) -> None:
+def test_reads_return_before_the_device_is_done(
+    cuda: FakeCuda, tmp_path: Path, codecs: str, kind: str, how: str
+) -> None:
     import zarr
 
-    written(str(tmp_path / "x.zarr"), **CODECS[codecs])
+    store: Any = str(tmp_path / "x.zarr") if kind == "file" else coroutines()
+    written(store, **CODECS[codecs])
     with gpu_mode(how):
-        z = zarr.open_array(str(tmp_path / "x.zarr"), mode="r")
+        z = zarr.open_array(store, mode="r")
         np.testing.assert_array_equal(z[:].get(), VALUES)
         with cuda.ahead():
-            found = [z[:], z[:]]
-        for each in found:
-            np.testing.assert_array_equal(each.get(), VALUES)
+            found = [z[:], z[5:60, ::3]]
+        for each, expected in zip(found, (VALUES, VALUES[5:60, ::3]), strict=True):
+            np.testing.assert_array_equal(each.get(), expected)
+
+
+@pytest.mark.skipif(ZARR_VERSION < (3, 4), reason="arrays are wrapped in zarr 3.4 and later")
+def test_selections_of_a_store_of_coroutines_are_those_of_zarr_python() -> None:
+    import penstock.zarr
+    import zarr
+
+    store = coroutines()
+    written(store)
+    with penstock.zarr.enable(device="cuda"):
+        z = zarr.open_array(store, mode="r")
+        for selection in (np.s_[3], np.s_[-1, 4:], np.s_[..., 7], np.s_[60:999], (), np.s_[np.int64(2), :3]):
+            np.testing.assert_array_equal(z[selection].get(), VALUES[selection])
+        assert z[3:3].shape == (0, 50)
+        for wrong in (np.s_[70], np.s_[0, 0, 0], np.s_[::-1]):
+            with pytest.raises((IndexError, ValueError)):
+                z[wrong]
 
 
 @contextlib.contextmanager

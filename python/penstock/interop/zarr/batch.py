@@ -189,7 +189,7 @@ def prepare_device_read(
     assert program.core is not None
     core = None if drop_axes else _device_batch(program, batch, memory)
     if core is not None:
-        return [DevicePiece(core, batch, _gpu.memory_of(memory, ordered))]
+        return [DevicePiece(core, batch, _gpu.target_of(memory, ordered))]
     groups = _groups(batch, program.core.chunk_bytes)
     return [_IndexedDevicePiece(program, group, memory, drop_axes, ordered) for group in groups]
 

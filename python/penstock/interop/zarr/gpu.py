@@ -4,6 +4,7 @@ have.
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +34,11 @@ class DeviceMemory:
     stream: int | None
 
 
+target: ContextVar[DeviceMemory | None] = ContextVar("penstock_zarr_target", default=None)
+"""The memory that the calling thread made for a read on zarr-python's event loop, and this thread's stream: zarr-python
+copies context variables to the loop."""
+
+
 def on_device(array: Any) -> bool:
     """Whether a value is in GPU memory."""
     return not isinstance(array, np.ndarray) and hasattr(array, "__cuda_array_interface__")
@@ -56,6 +62,14 @@ def memory_of(array: Any, ordered: bool = True) -> DeviceMemory:
         device = _core._current_device()
     stream = (shown.get("stream") or LEGACY) if ordered else None
     return DeviceMemory(array, address, shape, tuple(strides), device, stream)
+
+
+def target_of(array: Any, ordered: bool) -> DeviceMemory:
+    """As `memory_of`. On zarr-python's event loop, the stream is known for the memory in `target`."""
+    place, known = memory_of(array, ordered), target.get()
+    if place.stream is None and known is not None and known.address == place.address:
+        place.stream = known.stream
+    return place
 
 
 def wait_for_current_stream() -> None:

@@ -261,7 +261,7 @@ class CodecPipeline(_Base):  # type: ignore[misc]
     async def _read_on_device(self, route: Route, program: Program, pieces: Sequence[ReadPiece]) -> tuple[Any, ...]:
         """Read on the device. `finish` is CuPy's work, on this thread's current stream.
 
-        On an event loop the consumer's stream is not known: the call waits for the device (`gpu.memory_of`).
+        On an event loop the call waits for the device unless the consumer's stream is known (`gpu.target_of`).
         """
         assert program.core is not None
         if direct.on:

@@ -22,6 +22,7 @@ from zarr.core import codec_pipeline
 from zarr.core.array_spec import ArraySpec
 from zarr.core.buffer import default_buffer_prototype
 from zarr.core.config import config
+from zarr.registry import get_ndbuffer_class
 
 from penstock import _core
 from penstock.core.data_types import cast
@@ -218,12 +219,14 @@ def _read_plain(engine: _Engine, selection: Any, scalar: bool) -> Any:
     return found
 
 
-def _read_gpu(engine: _Engine, selection: Any) -> Any:
+def _read_gpu(array: Array, engine: _Engine, selection: Any) -> Any:
     """A new array in GPU memory, decoded there; `NotImplemented` if zarr-python must read or refuse it.
 
     Returns when all is queued on the device, ordered on CuPy's current stream. A later failure on the device is raised
     by the next read, or by `synchronize` of the context.
     """
+    if engine.route.path == "async":
+        return _read_gpu_on_loop(array, engine, selection)
     if engine.array is None or not engine.plain or engine.dtype.kind == "T" or not is_plain(selection):
         return NotImplemented
     try:
@@ -247,6 +250,25 @@ def _read_gpu(engine: _Engine, selection: Any) -> Any:
         return NotImplemented  # the pipeline finds the error, too
     count("read", "device")
     return out
+
+
+def _read_gpu_on_loop(array: Array, engine: _Engine, selection: Any) -> Any:
+    """As `_read_gpu`, for a store that has only coroutines: zarr-python's event loop reads into memory of this thread,
+    in the order of its stream."""
+    if not engine.plain or engine.dtype.kind == "T" or not is_plain(selection):
+        return NotImplemented
+    try:
+        shape = np.broadcast_to(np.empty((), np.uint8), engine.metadata.shape)[selection].shape
+    except (IndexError, ValueError):
+        return NotImplemented  # zarr-python has its own message
+    if not shape or 0 in shape:
+        return NotImplemented
+    out = get_ndbuffer_class().create(shape=shape, dtype=engine.dtype)
+    before = _gpu.target.set(_gpu.memory_of(out.as_ndarray_like()))
+    try:
+        return _Array.get_basic_selection(array, selection, out=out)
+    finally:
+        _gpu.target.reset(before)
 
 
 class Array(_Array):  # type: ignore[misc]
@@ -282,7 +304,7 @@ class Array(_Array):  # type: ignore[misc]
             if found is not NotImplemented:
                 return found
         elif _gpu.gpu_buffers():
-            found = _read_gpu(engine, selection)
+            found = _read_gpu(self, engine, selection)
             if found is not NotImplemented:
                 return found
         return super().__getitem__(selection)
@@ -371,7 +393,7 @@ class Array(_Array):  # type: ignore[misc]
                 if found is not NotImplemented:
                     return found
             elif _gpu.gpu_buffers():
-                found = _read_gpu(engine, selection)
+                found = _read_gpu(self, engine, selection)
                 if found is not NotImplemented:
                     return found
         return _basic(self, selection, out=out, prototype=prototype, fields=fields)
