@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -474,6 +475,18 @@ assert abs(whole["x"]["lz"][0] - 0.243) < 1e-9 and abs(half["x"]["lz"][0] - 0.48
 """
     )
     assert done.returncode == 0, done.stderr + "run python -m bench.gpu.predict --write"
+
+
+def test_the_choice_of_the_encoder_counts_the_cycles_of_kernels_md() -> None:
+    table = (ROOT / "docs" / "design" / "kernels.md").read_text().partition("## What encoders take for 32 bytes")[2]
+    source = (ROOT / "src" / "cuda" / "encode_choice.cc").read_text()
+    for name, kind in (("LZ4", "lz4"), ("zstd", "zstd")):
+        cycles = [
+            int(row.replace(",", "")) for row in re.findall(rf"(?m)^\| {name} \|.*?\| [\d.]+ \| ([\d,]+) \|", table)
+        ]
+        counted = re.search(rf"device_form::kind::{kind}, \{{.*?\}}, \{{(\d+), (\d+)\}}", source)
+        assert counted is not None
+        assert cycles == [int(each) for each in counted.groups()], name
 
 
 def test_the_order_of_blocks_is_that_of_real_frames() -> None:
