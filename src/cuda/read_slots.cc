@@ -14,11 +14,10 @@ constexpr std::size_t kAtOnce = 64;
 }  // namespace
 
 void read_slots::clear() noexcept {
-  for (std::size_t i = 0; i < all_.size(); ++i) {
-    if (all_[i]->done != nullptr) driver_.event_destroy(all_[i]->done);
-    if (i % kAtOnce != 0) continue;
-    driver_.mem_free(all_[i]->device);
-    driver_.mem_free_host(all_[i]->host);
+  for (const auto& each : all_) driver_.event_destroy(each->done);
+  for (const record_block& each : blocks_) {
+    driver_.mem_free(each.device);
+    driver_.mem_free_host(each.host);
   }
 }
 
@@ -56,18 +55,22 @@ result<read_slot*> read_slots::take(stream_ref stream) {
 
 // Inserts them before all others.
 result<> read_slots::make_more(stream_ref stream) {
-  device_address device = 0;
-  void* host = nullptr;
-  PENSTOCK_TRY(driver_.check(driver_.mem_alloc(&device, kAtOnce * sizeof(failure_report)), "cuMemAlloc"));
-  PENSTOCK_TRY(driver_.check(driver_.mem_host_alloc(&host, kAtOnce * sizeof(failure_report), kHostAllocPortable),
-                             "cuMemHostAlloc"));
-  std::uninitialized_default_construct_n(static_cast<failure_report*>(host), kAtOnce);
-  PENSTOCK_TRY(driver_.check(driver_.copy_to_device(device, host, kAtOnce * sizeof(failure_report), stream),
-                             "cuMemcpyHtoDAsync"));
+  constexpr std::size_t kBytes = kAtOnce * sizeof(failure_report);
+  record_block block;
+  PENSTOCK_TRY(driver_.check(driver_.mem_alloc(&block.device, kBytes), "cuMemAlloc"));
+  if (const driver_status status = driver_.mem_host_alloc(&block.host, kBytes, kHostAllocPortable);
+      status != kSuccess) {
+    driver_.mem_free(block.device);
+    return driver_.failure(status, "cuMemHostAlloc");
+  }
+  blocks_.push_back(block);
+  auto* const records = static_cast<failure_report*>(block.host);
+  std::uninitialized_default_construct_n(records, kAtOnce);
+  PENSTOCK_TRY(driver_.check(driver_.copy_to_device(block.device, records, kBytes, stream), "cuMemcpyHtoDAsync"));
   for (std::size_t i = 0; i < kAtOnce; ++i) {
     auto made = std::make_unique<read_slot>();
-    made->device = device + i * sizeof(failure_report);
-    made->host = static_cast<failure_report*>(host) + i;
+    made->device = block.device + i * sizeof(failure_report);
+    made->host = records + i;
     PENSTOCK_TRY(driver_.check(driver_.event_create(&made->done, kEventDisableTiming), "cuEventCreate"));
     free_.push_front(made.get());
     all_.push_back(std::move(made));

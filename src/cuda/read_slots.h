@@ -85,10 +85,16 @@ class read_slots {
     std::function<error(const failure_report&)> describe;
     bool left = false;  // the read was destroyed
   };
+  // The records of slots that are made together.
+  struct record_block {
+    device_address device = 0;
+    void* host = nullptr;
+  };
   result<> make_more(stream_ref stream);
   bool has_free() const noexcept { return !free_.empty() && !free_.front()->state_.queued; }
 
   const driver& driver_;
+  std::vector<record_block> blocks_;
   std::vector<std::unique_ptr<read_slot>> all_;
   std::deque<read_slot*> free_;  // the slot that was returned first is taken first
   std::deque<watched_report> watched_;
