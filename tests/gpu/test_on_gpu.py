@@ -277,16 +277,22 @@ def test_the_host_reads_chunks_that_the_device_encodes(tmp_path: Path, kind: str
         assert to.read(device="cuda", check=True).numpy().tobytes() == expected.tobytes()
 
 
-@pytest.mark.parametrize("bypass", [None, False])
-def test_zarr_pythons_gpu_mode(tmp_path: Path, bypass: bool | None) -> None:
+@pytest.mark.parametrize(
+    ("bypass", "synchronous"), [(None, True), (None, False), (False, True)], ids=["wrapped", "coroutines", "event loop"]
+)
+def test_zarr_pythons_gpu_mode(tmp_path: Path, bypass: bool | None, synchronous: bool) -> None:
     cupy = pytest.importorskip("cupy")
     zarr = pytest.importorskip("zarr")
     import penstock.zarr
 
+    class Coroutines(zarr.storage.LocalStore):
+        _supports_sync_io = False
+
     _, expected = large(tmp_path)
+    path = tmp_path / "large.zarr"
     stream = cupy.cuda.Stream(non_blocking=True)
     with penstock.zarr.enable(device="cuda", strict=True, bypass=bypass):
-        opened = zarr.open_array(str(tmp_path / "large.zarr"), mode="r")
+        opened = zarr.open_array(str(path) if synchronous else Coroutines(path), mode="r")
         for _ in range(10):
             with stream:
                 doubled = opened[:] * 2
