@@ -70,6 +70,20 @@ def test_the_installed_wheel_is_found_with_its_version() -> None:
     pytest.skip("nvCOMP is not installed: neither nvidia-libnvcomp-cu13 nor -cu12")
 
 
+def test_the_wheel_is_found_if_another_one_makes_nvidia_a_regular_package(tmp_path: Path) -> None:
+    library = tmp_path / "carried" / "nvidia" / "libnvcomp" / "lib64" / "libnvcomp.so.6"
+    library.parent.mkdir(parents=True)
+    library.touch()
+    other = tmp_path / "other" / "nvidia" / "__init__.py"
+    other.parent.mkdir(parents=True)
+    other.touch()
+    path = os.pathsep.join(
+        filter(None, [*map(str, (tmp_path / "other", tmp_path / "carried")), os.environ.get("PYTHONPATH")])
+    )
+    said = run("from penstock.core.context import _nvcomp_library; print(_nvcomp_library())", PYTHONPATH=path)
+    assert said == str(library)
+
+
 READ = """
 import ctypes, os
 import numpy as np

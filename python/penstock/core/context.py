@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-import importlib.util
 import os
+import sys
 import threading
 from contextvars import ContextVar
 from pathlib import Path
@@ -186,15 +186,14 @@ class Context(_core.Context):
 
 
 def _nvcomp_library() -> str:
-    """The library of an installed wheel of nvCOMP; empty if there is none: the system's loader may find it."""
-    for package in ("nvidia.libnvcomp", "nvidia.nvcomp"):
-        try:
-            found = importlib.util.find_spec(package)
-        except ModuleNotFoundError:
-            continue
-        for folder in (found.submodule_search_locations or ()) if found else ():
+    """The library of an installed wheel of nvCOMP; empty if there is none: the system's loader may find it.
+
+    Not by an import: if the wheel of another library has an `nvidia/__init__.py`, Python only looks in its folder.
+    """
+    for package in ("libnvcomp", "nvcomp"):
+        for folder in sys.path:
             for name in ("lib64/libnvcomp.so.6", "lib64/libnvcomp.so.5", "libnvcomp.so.5"):
-                if (file := Path(folder) / name).exists():
+                if (file := Path(folder, "nvidia", package, name)).exists():
                     return str(file)
     return ""
 
