@@ -119,6 +119,25 @@ def test_a_run_in_which_nothing_can_be_read_ends_at_once(tmp_path: Path) -> None
     assert "missing.fatbin' cannot be read" in failed
 
 
+def test_a_driver_that_is_too_old_for_the_device_code_ends_a_run_at_once(tmp_path: Path) -> None:
+    folder = tmp_path / "planted"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(
+        """
+import ctypes, os
+if library := os.environ.get("PENSTOCK_CUDA_DRIVER"):
+    ctypes.CDLL(library).penstock_fake_cuda_fail(b"cuModuleLoadData", ctypes.c_uint64(0), 222)
+"""
+    )
+    path = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))
+    found = run(tmp_path / "results", PYTHONPATH=path)
+    assert found.status == 1
+    assert not [line for line in found.lines if line["kind"] == "begun"]
+    (failed,) = (line["why"] for line in found.lines if line["kind"] == "failed")
+    assert "cuModuleLoadData" in failed
+    assert "device code needs the version of CUDA that it was built with" in failed
+
+
 def test_every_row_that_begins_ends(small: Found) -> None:
     assert not [line for line in small.lines if line["kind"] == "failed"]
     begun, done = (

@@ -6,6 +6,15 @@
 #include "cuda/move/move.h"
 
 namespace penstock::inline v0::cuda {
+namespace {
+
+// Whether the driver has no way to run the code on this device: it is too old, or there is no code for the device.
+bool cannot_run(driver_status status) {
+  return status == kInvalidImage || status == kNoBinaryForDevice || status == kInvalidPtx || status == kNoPtxCompiler ||
+         status == kUnsupportedPtx;
+}
+
+}  // namespace
 
 result<> kernel_module::load() {
   auto image = kernel_image::load();
@@ -14,7 +23,9 @@ result<> kernel_module::load() {
   const char nothing[16] = "no device code";
   const void* const bytes = image.ok() ? static_cast<const void*>(image->bytes().data()) : nothing;
   const auto all = [&]() -> result<> {
-    PENSTOCK_TRY(driver_.check(driver_.module_load(&module_, bytes), "cuModuleLoadData"));
+    const driver_status status = driver_.module_load(&module_, bytes);
+    if (cannot_run(status)) return error(errc::unsupported, driver_.failure(status, "cuModuleLoadData").message());
+    PENSTOCK_TRY(driver_.check(status, "cuModuleLoadData"));
     const auto find = [&](function_ref& out, const char* name) -> result<> {
       PENSTOCK_TRY(driver_.check(driver_.module_get_function(&out, module_, name),
                                  fmt::format("cuModuleGetFunction of {}", name)));

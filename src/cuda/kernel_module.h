@@ -16,7 +16,8 @@ class kernel_module {
   /// Loads every kernel now: a kernel that is loaded by its first launch may wait for all queued work of the context.
   ///
   /// \error unsupported, invalid_argument  As `kernel_image::load`; the fake driver of the tests needs no kernels.
-  /// \error io_error  The driver refuses them. A note names the file that they are from.
+  /// \error unsupported  The driver is too old for them, or they are for other devices. A note names the file that they
+  /// are from, or the driver's version.
   result<> load();
   void unload() noexcept;
 

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cuda/decode/nvcomp.h"
@@ -107,8 +108,12 @@ TEST_F(ResidentWave, ReleasesEverythingOnFailure) {
   EXPECT_EQ(make(7).error().code(), errc::invalid_argument);
   penstock_fake_cuda_fail("cuMemAlloc", 0, cuda::kOutOfMemory);
   EXPECT_EQ(make(0).error().code(), errc::resource_exhausted);
-  penstock_fake_cuda_fail("cuModuleLoadData", 0, 209);
-  EXPECT_FALSE(make(0).ok());
+  for (const auto& [status, code] :
+       {std::pair{cuda::kNoBinaryForDevice, errc::unsupported}, std::pair{cuda::kUnsupportedPtx, errc::unsupported},
+        std::pair{cuda::kOutOfMemory, errc::resource_exhausted}}) {
+    penstock_fake_cuda_fail("cuModuleLoadData", 0, status);
+    EXPECT_EQ(make(0).error().code(), code) << status;
+  }
   EXPECT_EQ(penstock_fake_cuda_live_bytes(), before);
   EXPECT_EQ(penstock_fake_cuda_retained(), 1);  // the test itself holds it
 }
