@@ -14,8 +14,6 @@
 #include "driver/node_mode.h"
 #include "driver/zarr_nodes.h"
 #include "engine/array_state.h"
-#include "engine/blocking_read.h"
-#include "engine/index_io.h"
 #include "format/zarr/zarr_v2.h"
 #include "format/zarr/zarr_writer.h"
 
@@ -33,29 +31,6 @@ json without_member(const json& document, std::string_view name) {
 /// Another writer may write the same document at the same time.
 constexpr int kMaxDocumentTries = 64;
 
-/// A document as it is stored.
-struct stored_text {
-  std::string text;
-  json content;
-  version seen;
-};
-
-/// Returns nothing if the document does not exist.
-result<std::optional<stored_text>> read_text(const store& from, const std::string& key) {
-  auto read = read_and_wait(from, key, {}, kMaxMetadataBytes);
-  if (!read.ok()) {
-    if (read.error().code() == errc::not_found) return std::optional<stored_text>();
-    return std::move(read).error().note(read_note(key, {}));
-  }
-  stored_text out;
-  out.text.assign(reinterpret_cast<const char*>(read->bytes.data()), read->bytes.size());
-  auto parsed = json::parse(out.text);
-  if (!parsed.ok()) return std::move(parsed).error().note("parsing " + key.substr(key.rfind('/') + 1));
-  out.content = std::move(*parsed);
-  out.seen = std::move(read->seen);
-  return std::optional(std::move(out));
-}
-
 result<> put_text(store& in, const std::string& key, const std::string& text, const version& replaces, bool exists) {
   const part bytes = std::as_bytes(std::span(text.data(), text.size()));
   write_condition condition;
@@ -67,14 +42,19 @@ result<> put_text(store& in, const std::string& key, const std::string& text, co
   return {};
 }
 
-/// Reads a document, changes it and writes it back; repeats this if another writer changed it in between.
+/// Reads a document, changes it and writes it back; repeats this if another writer changed it in between. A document
+/// that must not be absent is an object of JSON.
 template <class Change>
 result<> change_document(store& in, const std::string& key, bool may_be_absent, Change change) {
   for (int i = 0; i < kMaxDocumentTries; ++i) {
-    PENSTOCK_ASSIGN(const std::optional<stored_text> found, read_text(in, key));
-    if (!found && !may_be_absent) return error(errc::not_found, fmt::format("'{}' was removed", key));
-    PENSTOCK_ASSIGN(const json content, change(found ? found->content : json(json::object_t{})));
-    const std::string text = found ? dump_like(content, found->text, 2) : document_text(content);
+    std::optional<stored_document> found;
+    if (may_be_absent) {
+      PENSTOCK_ASSIGN(found, read_document(in, key));
+    } else {
+      PENSTOCK_ASSIGN(found, required_object(in, key));
+    }
+    PENSTOCK_ASSIGN(const json content, change(found ? *found->content : json(json::object_t{})));
+    const std::string text = found ? dump_like(content, found->text(), 2) : document_text(content);
     result<> put = put_text(in, key, text, found ? found->seen : version(), found.has_value());
     if (put.ok()) return in.flush();
     if (put.error().code() == errc::version_changed) continue;
@@ -162,12 +142,6 @@ class children_of final : public key_sink {
   std::size_t prefix_length_;
 };
 
-result<json> required_document(const store& from, const std::string& key) {
-  PENSTOCK_ASSIGN(const std::optional<stored_document> found, read_document(from, key));
-  if (!found) return error(errc::not_found, fmt::format("'{}' was removed", key));
-  return *found->content;
-}
-
 /// Collects the documents of the nodes below `prefix`; `path` is its location relative to the root.
 result<> collect(const store& from, const std::string& prefix, const std::string& path, int zarr_format, int depth,
                  json::object_t& out) {
@@ -176,20 +150,18 @@ result<> collect(const store& from, const std::string& prefix, const std::string
   PENSTOCK_TRY(from.list(prefix, listing::children, here));
   bool group = path.empty();
   if (zarr_format == 3 && !path.empty() && here.has(kZarrKey)) {
-    PENSTOCK_ASSIGN(const json document, required_document(from, prefix + std::string(kZarrKey)));
-    if (document.as_object() == nullptr)
-      return error(errc::corrupt_data, fmt::format("'{}zarr.json' is not an object", prefix));
-    const json* kind = document.find("node_type");
+    PENSTOCK_ASSIGN(const stored_document document, required_object(from, prefix + std::string(kZarrKey)));
+    const json* kind = document.content->find("node_type");
     group = kind != nullptr && kind->as_string() != nullptr && *kind->as_string() == "group";
-    out.emplace_back(path, without_member(document, "consolidated_metadata"));
+    out.emplace_back(path, without_member(*document.content, "consolidated_metadata"));
   }
   if (zarr_format == 2) {
     group = here.has(kZgroupKey) && !here.has(kZarrayKey);
     const std::string within = path.empty() ? std::string() : path + "/";
     for (const std::string_view name : {kZgroupKey, kZarrayKey, kZattrsKey}) {
       if (!here.has(name)) continue;
-      PENSTOCK_ASSIGN(json document, required_document(from, prefix + std::string(name)));
-      out.emplace_back(within + std::string(name), std::move(document));
+      PENSTOCK_ASSIGN(const stored_document document, required_document(from, prefix + std::string(name)));
+      out.emplace_back(within + std::string(name), *document.content);
     }
   }
   if (!group) return {};

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <functional>
 #include <numeric>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -321,6 +322,31 @@ TEST(FailedChange, OfMetadataFlushesTheStore) {
     EXPECT_FALSE(change());
     EXPECT_GT(to->flushes, before);
   }
+}
+
+// Another program may remove the metadata of an open array, or replace it.
+TEST(FailedChange, OfMetadataOfAnotherKindLeavesItUnchanged) {
+  const auto to = make_memory_store();
+  create_options how;
+  how.context = context::make().value();
+  how.shape = {4};
+  how.type = *dtype::from_name("uint8");
+  how.path = "a";
+  const array made = create_array(to, how).value();
+  const std::string list = "[]";
+  const part bytes = std::as_bytes(std::span(list.data(), list.size()));
+  ASSERT_TRUE(to->put("a/zarr.json", {&bytes, 1}, {}).ok());
+  const auto expect_failures = [&](errc code, const std::string& what) {
+    for (const bool resizes : {false, true}) {
+      const result<array> changed = resizes ? made.resize({8}) : made.set_attributes("{}");
+      ASSERT_FALSE(changed.ok());
+      EXPECT_EQ(changed.error().code(), code);
+      EXPECT_NE(changed.error().to_string().find(what), std::string::npos) << changed.error().to_string();
+    }
+  };
+  expect_failures(errc::corrupt_data, "'a/zarr.json' must be an object of JSON, got a JSON array");
+  ASSERT_TRUE(to->erase("a/zarr.json", {}).ok());
+  expect_failures(errc::not_found, "'a/zarr.json' was removed");
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 
 #include "base/json_numbers.h"
 #include "driver/zarr_nodes.h"
-#include "engine/blocking_read.h"
 #include "engine/index_io.h"
 #include "format/zarr/zarr_grid.h"
 #include "format/zarr/zarr_v2.h"
@@ -37,18 +36,11 @@ result<array> array_of(const array_state& state, result<node> made) {
 
 result<stored_metadata> read_stored_metadata(const array_state& state) {
   stored_metadata out;
-  const store& from = *state.store;
   out.key = state.prefix + std::string(state.format == "zarr2" ? kV2Key : kV3Key);
-  auto read = read_and_wait(from, out.key, {}, kMaxMetadataBytes);
-  if (!read.ok()) return std::move(read).error().note(read_note(out.key, {}));
-  out.text = std::make_shared<const std::string>(reinterpret_cast<const char*>(read->bytes.data()), read->bytes.size());
-  auto parsed = json::parse(*out.text);
-  if (!parsed.ok()) return std::move(parsed).error().note(read_note(out.key, {}));
-  out.document = std::move(*parsed);
-  if (out.document.as_object() == nullptr)
-    return error(errc::corrupt_data, "metadata should be an object, is " + std::string(out.document.kind_name()))
-        .note(read_note(out.key, {}));
-  out.seen = std::move(read->seen);
+  PENSTOCK_ASSIGN(stored_document found, required_object(*state.store, out.key));
+  out.document = *found.content;
+  out.seen = std::move(found.seen);
+  out.text = std::make_shared<const std::string>(found.text());
   return out;
 }
 

@@ -87,7 +87,11 @@ result<std::optional<stored_document>> document_of(const std::string& key, resul
     const std::size_t slash = key.rfind('/');
     return std::move(parsed).error().note("parsing " + key.substr(slash == std::string::npos ? 0 : slash + 1));
   }
-  return std::optional<stored_document>({std::make_shared<const json>(std::move(*parsed)), read->seen});
+  stored_document out;
+  out.content = std::make_shared<const json>(std::move(*parsed));
+  out.seen = std::move(read->seen);
+  out.bytes = std::move(read->bytes);
+  return std::optional(std::move(out));
 }
 
 /// The documents of a place, each parsed once.
@@ -206,6 +210,21 @@ std::string child_uri(const std::string& store_uri, std::string_view prefix) {
 
 result<std::optional<stored_document>> read_document(const store& from, const std::string& key) {
   return document_of(key, read_and_wait(from, key, {}, kMaxMetadataBytes));
+}
+
+result<stored_document> required_document(const store& from, const std::string& key) {
+  PENSTOCK_ASSIGN(std::optional<stored_document> found, read_document(from, key));
+  if (!found) return error(errc::not_found, fmt::format("'{}' was removed", key));
+  return std::move(*found);
+}
+
+result<stored_document> required_object(const store& from, const std::string& key) {
+  PENSTOCK_ASSIGN(stored_document found, required_document(from, key));
+  if (found.content->as_object() == nullptr) {
+    return error(errc::corrupt_data, fmt::format("'{}' must be an object of JSON, got a JSON {}", key,
+                                                 found.content->kind_name()));
+  }
+  return found;
 }
 
 result<std::optional<zarr_node>> find_zarr_node(const store& from, const std::string& prefix, consolidation use,

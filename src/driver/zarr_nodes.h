@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <span>
@@ -28,15 +29,24 @@ std::string prefix_of(std::string_view path);
 /// The URI of the node at `prefix` of a store.
 std::string child_uri(const std::string& store_uri, std::string_view prefix);
 
-/// A parsed document of a store, and its version.
+/// A parsed document of a store, its version, and its bytes.
 struct stored_document {
   std::shared_ptr<const json> content;
   version seen;
+  std::vector<std::byte> bytes;
+
+  std::string_view text() const noexcept { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 };
 
 /// Reads and parses a document; nothing if it does not exist.
 /// \error As the store's, and corrupt_data; with a note.
 result<std::optional<stored_document>> read_document(const store& from, const std::string& key);
+/// The same for a document that must exist.
+/// \error not_found  It was removed.
+result<stored_document> required_document(const store& from, const std::string& key);
+/// The same for a document that must be an object of JSON.
+/// \error corrupt_data  It is not.
+result<stored_document> required_object(const store& from, const std::string& key);
 
 /// The node at a location: its documents and, for a group with consolidated metadata, the documents of the tree below
 /// it.
