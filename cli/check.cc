@@ -3,8 +3,8 @@
 #include <set>
 
 #include "base/counted.h"
+#include "base/printable.h"
 #include "interrupt.h"
-#include "printable.h"
 #include "progress.h"
 #include "run.h"
 #include "verbs.h"

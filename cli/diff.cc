@@ -9,8 +9,8 @@
 
 #include <penstock/variable.h>
 #include "base/counted.h"
+#include "base/printable.h"
 #include "interrupt.h"
-#include "printable.h"
 #include "progress.h"
 #include "run.h"
 #include "slabs.h"

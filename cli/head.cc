@@ -8,9 +8,9 @@
 
 #include <penstock/variable.h>
 #include "base/counted.h"
+#include "base/printable.h"
 #include "csv.h"
 #include "npy.h"
-#include "printable.h"
 #include "run.h"
 #include "values.h"
 #include "verbs.h"

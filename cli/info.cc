@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/counted.h"
+#include "base/printable.h"
 #include "dimensions.h"
-#include "printable.h"
 #include "run.h"
 #include "tiff_info.h"
 #include "values.h"

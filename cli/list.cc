@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include <penstock/variable.h>
-#include "printable.h"
+#include "base/printable.h"
 #include "run.h"
 #include "values.h"
 #include "verbs.h"

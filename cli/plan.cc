@@ -1,5 +1,5 @@
 #include <penstock/device.h>
-#include "printable.h"
+#include "base/printable.h"
 #include "run.h"
 #include "verbs.h"
 

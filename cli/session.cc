@@ -11,9 +11,9 @@
 #include <cstring>
 
 #include "base/counted.h"
+#include "base/printable.h"
 #include "driver/schemes.h"
 #include "interrupt.h"
-#include "printable.h"
 #include "run.h"
 
 namespace penstock::inline v0::cli {

@@ -7,8 +7,8 @@
 #include <memory>
 
 #include "base/counted.h"
+#include "base/printable.h"
 #include "interrupt.h"
-#include "printable.h"
 #include "progress.h"
 #include "run.h"
 #include "slabs.h"

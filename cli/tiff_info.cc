@@ -14,10 +14,10 @@
 
 #include "array/utf8.h"
 #include "base/counted.h"
+#include "base/printable.h"
 #include "cog_rules.h"
 #include "format/tiff/tiff_names.h"
 #include "format/tiff/tiff_values.h"
-#include "printable.h"
 #include "values.h"
 
 namespace penstock::inline v0::cli {

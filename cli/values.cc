@@ -10,7 +10,7 @@
 
 #include <penstock/variable.h>
 #include "array/list_items.h"
-#include "printable.h"
+#include "base/printable.h"
 
 namespace penstock::inline v0::cli {
 namespace {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/nearest_word.h"
+#include "base/printable.h"
 #include "bind.h"
 #include "cli/run.h"
 
@@ -26,6 +27,10 @@ auto in_python(Work&& work) -> decltype(work()) {
     return error(errc::internal, failed.what());
   }
 }
+
+/// Lone surrogates of Python's text, which have no UTF-8, are passed, too.
+constexpr const char* kAny = "surrogatepass";
+std::string any_text(nb::handle text) { return text_from(text.attr("encode")("utf-8", kAny)); }
 
 std::string encoded_text(nb::handle text) {
   const nb::object encoded = text.attr("encode")("utf-8", "surrogateescape");
@@ -171,13 +176,20 @@ void bind_cli(nb::module_& m) {
   m.def(
       "nearest_word",
       [](nb::handle typed, nb::list among) {
-        static constexpr const char* kAny = "surrogatepass";  // text of Python that has no UTF-8 is compared, too
-        const auto text = [](nb::handle of) { return text_from(of.attr("encode")("utf-8", kAny)); };
         std::vector<std::string> names;
-        for (const nb::handle each : among) names.push_back(text(each));
-        return to_str(nearest_word(text(typed), names), kAny);
+        for (const nb::handle each : among) names.push_back(any_text(each));
+        return to_str(nearest_word(any_text(typed), names), kAny);
       },
       nb::arg("typed"), nb::arg("among"), "The word of `among` that is closest to `typed`, or \"\" if none is close.");
+  m.def(
+      "printable",
+      [](nb::handle text, bool lines) {
+        const std::string given = any_text(text);
+        return to_str(lines ? printable_lines(given) : printable(given), kAny);
+      },
+      nb::arg("text"), nb::arg("lines") = false,
+      "The text for one line of a terminal, or for several: control characters, which a terminal would execute, are "
+      "escaped. Line feeds and tabs of several lines are unchanged.");
   m.def("cli_main", run_cli, nb::arg("argv"), nb::arg("open") = nb::none(), nb::arg("with_bench") = true,
         nb::arg("name_system") = nb::none(),
         "Run the command line program with these arguments (bytes; the first is its name); returns its exit status. "

@@ -1333,6 +1333,10 @@ def storage_flags() -> list[tuple[str, str, bool]]:
 def nearest_word(typed: str, among: list[str]) -> str:
     """The word of `among` that is closest to `typed`, or "" if none is close."""
 
+def printable(text: str, lines: bool = False) -> str:
+    """The text for one line of a terminal, or for several: control characters, which a terminal would execute, are
+    escaped. Line feeds and tabs of several lines are unchanged."""
+
 def cli_main(
     argv: list[bytes],
     open: Callable[[str, int, str], Array | Group] | None = None,

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import penstock as ps
 import pytest
+from penstock import _core
 from penstock.__main__ import main
 
 Run = Callable[..., tuple[int, str, str]]
@@ -100,6 +101,11 @@ def test_names_have_no_control_characters_in_text(tmp_path: Path, run: Run):
     assert "\x1b" not in err
     members = json.loads(run("ls", tmp_path / "g.zarr", "--json")[1])["members"]
     assert {each["name"] for each in members} == {name, "\x1b[2J"}
+
+
+def test_verbs_of_python_escape_as_the_program_does():
+    assert _core.printable("a\n\tb\x1b\x9b é\udc9b") == "a\\n\\x09b\\x1b\\x9b é\udc9b"
+    assert _core.printable("a\n\tb\r", lines=True) == "a\n\tb\\x0d"
 
 
 def test_negative_counts_are_refused(group: Path, tmp_path: Path, run: Run):

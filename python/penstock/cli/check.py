@@ -8,7 +8,6 @@ from typing import Any
 
 from penstock import _core
 from penstock.cli.parser import Parser, at_least
-from penstock.cli.printable import printable, printable_lines
 from penstock.cli.read import fail
 from penstock.core.context import current_context
 from penstock.core.errors import ConflictError, CorruptDataError, Error
@@ -94,8 +93,8 @@ def main(arguments: list[str]) -> int:
         print(json.dumps(report))
         return 1 if bad else 0
     for cell, wrong in bad[: given.max_failures]:
-        print(f"{printable(cell)}: {printable_lines(str(wrong))}")
+        print(f"{_core.printable(cell)}: {_core.printable(str(wrong), lines=True)}")
     if len(bad) > given.max_failures:
         print(f"... and {len(bad) - given.max_failures} more")
-    print(f"{printable(given.URI)}: {counted(cells, 'row group')}, {counted(len(bad), 'failure')}")
+    print(f"{_core.printable(given.URI)}: {counted(cells, 'row group')}, {counted(len(bad), 'failure')}")
     return 1 if bad else 0

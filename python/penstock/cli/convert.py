@@ -8,12 +8,12 @@ import json
 import sys
 from typing import Any
 
+from penstock._core import printable
 from penstock.api.convert import convert, is_pattern
 from penstock.api.open import open
 from penstock.api.rechunk import RechunkPlan
 from penstock.cli import storage
 from penstock.cli.parser import Parser, at_least
-from penstock.cli.printable import printable, printable_lines
 from penstock.cli.read import fail
 from penstock.core.array import Array
 from penstock.core.context import Context
@@ -115,7 +115,7 @@ def main(arguments: list[str]) -> int:
         print(
             json.dumps({"steps": steps}, indent=2)
             if as_json
-            else printable_lines(str(made)) or "nothing needs encoding"
+            else printable(str(made), lines=True) or "nothing needs encoding"
         )
         return 0
     kind = f"an array {made.shape}" if isinstance(made, Array) else "a group"

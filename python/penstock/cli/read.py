@@ -16,12 +16,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from penstock._core import held_nodata
+from penstock._core import held_nodata, printable
 from penstock.api.open import open as open_array
 from penstock.api.save import save
 from penstock.cli import storage
 from penstock.cli.parser import Parser, at_least
-from penstock.cli.printable import printable_lines
 from penstock.core.array import Array
 from penstock.core.errors import (
     ConflictError,
@@ -47,7 +46,7 @@ def fail(error: Error, as_json: bool, status: int = 1) -> int:
         document = {"code": error.code, "message": error.message, "notes": list(error.notes)}
         print(json.dumps({"error": document}, indent=2))
     else:
-        print(f"penstock: {printable_lines(str(error))}", file=sys.stderr)
+        print(f"penstock: {printable(str(error), lines=True)}", file=sys.stderr)
     return status
 
 

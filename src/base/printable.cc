@@ -1,13 +1,13 @@
-#include "printable.h"
+#include "base/printable.h"
 
 #include <fmt/format.h>
 
 #include <cstddef>
 
-namespace penstock::inline v0::cli {
+namespace penstock::inline v0 {
 namespace {
 
-std::string escaped(std::string_view text, bool keeps_lines) {
+std::string escaped_controls(std::string_view text, bool keeps_lines) {
   std::string out;
   out.reserve(text.size());
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -31,7 +31,7 @@ std::string escaped(std::string_view text, bool keeps_lines) {
 
 }  // namespace
 
-std::string printable(std::string_view text) { return escaped(text, false); }
-std::string printable_lines(std::string_view text) { return escaped(text, true); }
+std::string printable(std::string_view text) { return escaped_controls(text, false); }
+std::string printable_lines(std::string_view text) { return escaped_controls(text, true); }
 
-}  // namespace penstock::inline v0::cli
+}  // namespace penstock::inline v0

@@ -1,8 +1,8 @@
-#include "printable.h"
+#include "base/printable.h"
 
 #include <gtest/gtest.h>
 
-namespace penstock::inline v0::cli {
+namespace penstock::inline v0 {
 namespace {
 
 TEST(Printable, HasNoControlCharacters) {
@@ -18,4 +18,4 @@ TEST(Printable, HasNoControlCharacters) {
 TEST(Printable, LinesStayLines) { EXPECT_EQ(printable_lines("a\n\tb\r\x1b"), "a\n\tb\\x0d\\x1b"); }
 
 }  // namespace
-}  // namespace penstock::inline v0::cli
+}  // namespace penstock::inline v0
