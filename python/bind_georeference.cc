@@ -147,6 +147,8 @@ nb::dict validity_of_array(const array_handle& image, const georeference& of) {
   const pixel_validity found = call_engine([&, a = image.array()] { return validity_of(a, of); });
   nb::dict out;
   out["mask"] = found.mask ? nb::cast(array_handle(*found.mask)) : nb::none();
+  out["mask_is_of_all_bands"] = found.mask_is_of_all_bands();
+  out["is_partial"] = found.is_partial();
   out["is_alpha"] = found.is_alpha;
   out["alpha_band"] = found.alpha_band ? nb::cast(*found.alpha_band) : nb::none();
   nb::list masked;

@@ -1087,7 +1087,8 @@ class Georeference:
     def alpha_band(self) -> int | None: ...
 
 def validity_of(image: Array, of: Georeference) -> dict[str, Any]:
-    """mask, is_alpha, alpha_band, masked, nodata, nodata_of_pixels: as `pixel_validity` in C++."""
+    """mask, mask_is_of_all_bands, is_partial, is_alpha, alpha_band, masked, nodata, nodata_of_pixels: as
+    `pixel_validity` in C++."""
 
 def held_nodata(value: Any, dtype: Any) -> Any:
     """The value in the pixels' type: int or float; None if they cannot have it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Callable, Generator, Sequence
 from functools import reduce
@@ -23,7 +22,8 @@ class Validity:
     """Which pixels of an image have a value, by GDAL's rules: those in the mask; in bands without a mask, those that
     are not nodata; without both, those that the alpha band does not make fully transparent.
 
-    `mask` must be read with the image: None, one band for all of the image's bands, or as many as it has.
+    `mask` must be read with the image: None, one band for all of the image's bands (`is_of_all_bands`), or as many as
+    it has.
     """
 
     def __init__(self, array: TiffArray) -> None:
@@ -35,12 +35,13 @@ class Validity:
         elif found["nodata_of_pixels"]:
             self.mask = NodataMask(array, found["nodata_of_pixels"])
         self.is_opacity: bool = found["is_alpha"]  # the mask is an alpha band
+        self.is_of_all_bands: bool = found["mask"] is None or found["mask_is_of_all_bands"]
         self._alpha: int | None = found["alpha_band"]  # the array's own alpha band, which is never masked
         self._nodata = tuple(found["nodata"])
         masked = found["masked"]
         is_partly = self.mask is not None and not self.is_opacity and not all(masked)
         self._masked = np.array(masked) if is_partly else None
-        self.is_partial = self.mask is not None or any(each is not None for each in self._nodata)
+        self.is_partial: bool = found["is_partial"]
 
     def of(self, values: Any, mask: Any, bands: Any) -> Any:
         """Which values are valid, from the values and the mask's values. None: all are valid.
@@ -88,12 +89,6 @@ def _differs(values: Any, nodata: Any) -> Any:
 def module_of(values: Any) -> Any:
     """NumPy, or CuPy."""
     return sys.modules[type(values).__module__.split(".")[0]]
-
-
-def of_all_bands(mask: Any) -> bool:
-    """Whether a mask is read as one band for all of the image's bands."""
-    bands: int = 1 if isinstance(mask, NodataMask) else mask.size // math.prod(mask._height_width)
-    return bands == 1
 
 
 class NodataMask:

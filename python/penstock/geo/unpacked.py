@@ -15,7 +15,7 @@ from penstock.core.errors import InvalidArgumentError, UnsupportedError
 from penstock.core.indexing import Key, KeyMaker, as_tuple, expand, is_list, is_mask, oindex, vindex
 from penstock.core.tensor import Tensor
 from penstock.geo.header import TiffHeader
-from penstock.geo.masks import Validity, of_all_bands
+from penstock.geo.masks import Validity
 
 if TYPE_CHECKING:
     from penstock.geo.tiff import TiffArray
@@ -57,7 +57,7 @@ def _unpack_box(packed: TiffArray, key: Any, masked: bool, threads: int) -> npt.
 def _unpack_lists(packed: TiffArray, selection: Any, masked: bool, **how: Any) -> npt.NDArray[Any]:
     kind = unpacked_type(packed)
     validity = Validity(packed) if masked else None
-    which, of_mask = _bands_of(packed, selection, None if validity is None else validity.mask)
+    which, of_mask = _bands_of(packed, selection, validity)
     values = np.asarray(packed.read(selection, **how))
     made = values.astype(kind)
     if set(packed.scales) != {1.0} or set(packed.offsets) != {0.0}:
@@ -68,13 +68,14 @@ def _unpack_lists(packed: TiffArray, selection: Any, masked: bool, **how: Any) -
     return np.asarray(made)
 
 
-def _bands_of(packed: TiffArray, selection: Any, mask: Any) -> tuple[Any, Any]:
+def _bands_of(packed: TiffArray, selection: Any, validity: Validity | None) -> tuple[Any, Any]:
     """The band of each value of a selection by lists, in a shape that broadcasts against the values; and the mask's.
 
     Their reads have already started, together with those of the values, so that both take one round trip.
     """
     band = packed._band_axis
-    in_one = mask is not None and of_all_bands(mask)
+    mask = None if validity is None else validity.mask
+    in_one = validity is not None and mask is not None and validity.is_of_all_bands
     key = selection._key if isinstance(selection, Key) else selection
     kind = selection._kind if isinstance(selection, Key) else "basic"
     items = as_tuple(key)

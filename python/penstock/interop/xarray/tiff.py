@@ -18,7 +18,7 @@ from penstock.core.context import current_context
 from penstock.core.errors import Error, InvalidArgumentError, NotFoundError, UnsupportedError
 from penstock.core.group import Group
 from penstock.geo.image_attributes import attributes_of, grid_mapping_of, image_attributes, other_sign
-from penstock.geo.masks import Validity, module_of, of_all_bands
+from penstock.geo.masks import Validity, module_of
 from penstock.geo.tiff import TiffArray
 from penstock.interop.xarray.lazy import Place, Selection, as_points, kind_of, read, read_async, settled, start
 from penstock.target.file_objects import fsspec_place, in_memory, is_file
@@ -121,7 +121,7 @@ class RasterArray(BackendArray):
 
     def _of_mask(self, items: tuple[Any, ...], selection: Selection) -> Any:
         """The same pixels of the mask, which has one band or as many as the image."""
-        if not of_all_bands(self._mask):
+        if self._validity is not None and not self._validity.is_of_all_bands:
             return selection(self._mask, items)
         is_list = isinstance(items[0], np.ndarray) and selection is as_points
         return selection(self._mask, (np.zeros_like(items[0]) if is_list else 0, *items[1:]))
