@@ -136,6 +136,14 @@ void bind_places(nb::module_& m) {
       "is_elsewhere", [](nb::bytes uri) { return is_elsewhere(text_of(uri)); }, nb::arg("uri"),
       "Whether a name is a URI of something that is not of this machine, or a chain of such.");
   m.def(
+      "storage_option_names",
+      [](nb::bytes scheme) {
+        nb::list out;
+        for (const std::string_view name : storage_option_names(text_of(scheme))) out.append(to_str(name));
+        return out;
+      },
+      nb::arg("scheme"), "The names of the engine's storage options for a scheme; none if it has no store for it.");
+  m.def(
       "split_at_object",
       [](nb::bytes uri) {
         const object_uri split = split_at_object(text_of(uri));

@@ -778,6 +778,9 @@ def serves(uri: bytes, storage_options: Mapping[str, Any] | None, is_installed: 
 def is_elsewhere(uri: bytes) -> bool:
     """Whether a name is a remote URI, or a chain of URIs."""
 
+def storage_option_names(scheme: bytes) -> list[str]:
+    """The names of the engine's storage options for a scheme; none if it has no store for it."""
+
 def split_at_object(uri: bytes) -> tuple[_bytes, _bytes]:
     """The remote URI of the HDF5 or NetCDF file that a URI continues in, and the path within it; otherwise the URI and
     b""."""

@@ -293,6 +293,15 @@ result<> set_remote_option(remote_options& to, std::string_view name, const opti
   return wrong(fmt::format("no scheme has the storage option '{}'", name));
 }
 
+std::vector<std::string_view> storage_option_names(std::string_view scheme) {
+  std::vector<std::string_view> out;
+  const known_scheme* const known = find_scheme(std::string(scheme) + "://");
+  if (known == nullptr) return out;
+  for (const known_options& some : known->options)
+    for (const known_option& each : some) out.push_back(each.name);
+  return out;
+}
+
 object_uri split_at_object(std::string_view uri) {
   const std::size_t scheme = uri.find("://");
   object_uri whole{std::string(uri), {}};

@@ -67,6 +67,9 @@ result<remote_options> remote_options_of(std::string_view uri, const storage_opt
 /// \error invalid_argument  The value; or no scheme has such an option.
 result<> set_remote_option(remote_options& to, std::string_view name, const option_value& value);
 
+/// The names of the storage options of a scheme (`s3`); none if the library has no store for it.
+std::vector<std::string_view> storage_option_names(std::string_view scheme);
+
 /// Whether a remote URI of an open array may be passed to another process: false if it may contain a secret, which an
 /// open array does not show, or if it is a local name.
 bool names_for_others(std::string_view uri);

@@ -179,6 +179,16 @@ TEST(Schemes, AnOptionCanBeSetBeforeTheUriIsKnown) {
   EXPECT_EQ(set_remote_option(made, "shape", text("7")).error().message(), "no scheme has the storage option 'shape'");
 }
 
+TEST(Schemes, NameTheirOptions) {
+  for (const std::string scheme : {"http", "s3", "gs"}) {
+    const auto names = storage_option_names(scheme);
+    EXPECT_GT(names.size(), 5U);
+    for (const std::string_view name : names)
+      EXPECT_EQ(server_of(scheme + "://b/x", {{std::string(name), {}}}), uri_server::library) << scheme << ' ' << name;
+  }
+  EXPECT_TRUE(storage_option_names("az").empty());
+}
+
 TEST(Schemes, SplitUrisThatContinueInsideFiles) {
   const auto split = [](std::string_view uri) {
     const object_uri made = split_at_object(uri);

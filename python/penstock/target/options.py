@@ -4,22 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import os
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from penstock import _core
 from penstock.core.errors import InvalidArgumentError
-
-_OF_ALL = ("headers", "ca_bundle", "connect_timeout", "timeout", "retries", "token")
-_OF_BUCKETS = ("anon", "skip_signature", "key", "secret", "endpoint_url", "region", "path_style")
-ENGINES_OWN: Mapping[str, tuple[str, ...]] = {
-    "http": (*_OF_ALL, "netrc"),
-    "https": (*_OF_ALL, "netrc"),
-    "s3": (*_OF_ALL, *_OF_BUCKETS, "profile"),
-    "gs": (*_OF_ALL, *_OF_BUCKETS),
-}
-"""Options of the engine's stores that are suggested for others."""
 
 _UNKNOWN = re.compile(r"unexpected keyword argument '(\w+)'")
 
@@ -61,7 +52,7 @@ def unknown_option(
         if not holders:
             return None
         inside = f" in '{holders[0]}'"
-    known = dict.fromkeys(ENGINES_OWN.get(scheme, ()))
+    known = dict.fromkeys(_core.storage_option_names(os.fsencode(scheme)))
     for each in kind.__mro__[:-1]:
         with contextlib.suppress(KeyError, TypeError, ValueError):  # no __init__ of its own, or one without a signature
             known |= dict.fromkeys(inspect.signature(vars(each)["__init__"]).parameters)
