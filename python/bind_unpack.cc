@@ -5,6 +5,7 @@
 
 #include <nanobind/ndarray.h>
 
+#include "array/unpack_items.h"
 #include "bind.h"
 #include "bind_tiff.h"
 
@@ -52,6 +53,10 @@ void bind_unpack(nb::module_& m) {
   nb::class_<unpacked_image>(m, "UnpackedImage", "An image whose reads return the numbers that its pixels represent.")
       .def("read", read_unpacked, nb::arg("ranges"), nb::arg("shape"), nb::arg("to"), nb::arg("threads"),
            "Read the box that `Array._resolve` returned into the bytes of a contiguous array.");
+  m.def(
+      "unpacked_type",
+      [](nb::handle stored, bool scales) { return numpy_dtype(unpacked_type(dtype_of(stored), scales)); },
+      nb::arg("dtype"), nb::arg("scales"), "The type of unpacked values; `scales`: a band has a scale or an offset.");
   m.def("unpacked_image", make, nb::arg("image"), nb::arg("masked"), "Of a TIFF.");
 }
 

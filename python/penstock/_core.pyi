@@ -1307,6 +1307,9 @@ class UnpackedImage:
     def read(self, ranges: tuple[Range, ...], shape: tuple[int, ...], to: npt.NDArray[np.uint8], threads: int) -> None:
         """Read the box that `Array._resolve` returned into the bytes of a contiguous array."""
 
+def unpacked_type(dtype: np.dtype[Any], scales: bool) -> np.dtype[Any]:
+    """The type of unpacked values; `scales`: a band has a scale or an offset."""
+
 def unpacked_image(image: Array, masked: bool) -> UnpackedImage:
     """The array as stored: an image of a TIFF."""
 

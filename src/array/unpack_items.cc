@@ -122,6 +122,12 @@ void mark(const conversion& how, const number_unpacking& with, const std::byte* 
 
 }  // namespace
 
+dtype unpacked_type(const dtype& packed, bool scales) {
+  if (packed.kind() == dtype_kind::complex) return scales ? dtype(dtype_kind::complex, 128) : packed;
+  if (packed.kind() == dtype_kind::floating) return scales ? dtype(dtype_kind::floating, 64) : packed;
+  return dtype(dtype_kind::floating, packed.bits() <= 16 && !scales ? 32 : 64);
+}
+
 void unpack_items(const conversion& how, const number_unpacking& with, const std::byte* from, std::byte* to,
                   std::uint64_t count) noexcept {
   conversion plain = how;

@@ -16,6 +16,11 @@ struct number_unpacking {
   alignas(16) std::byte nodata[16] = {};  ///< one stored item; if it is NaN, each NaN is nodata
 };
 
+/// The type of unpacked values. Floats and complex numbers keep their type if no band has a scale or an offset; all
+/// other types become float64 (or complex128), or float32 if that holds all values of the type.
+/// \param scales  Whether a band has a scale or an offset.
+dtype unpacked_type(const dtype& packed, bool scales);
+
 /// As `conversion_of`, for `convert_items` with `conversion::unpack`, also for equal types.
 /// \error invalid_argument, unsupported  Other types than integers, floats and complex numbers; results that are not
 /// floats or complex numbers.

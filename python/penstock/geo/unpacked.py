@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from penstock._core import UnpackedImage, unpacked_image
+from penstock._core import UnpackedImage, unpacked_image, unpacked_type
 from penstock.core.errors import InvalidArgumentError, UnsupportedError
 from penstock.core.indexing import Key, KeyMaker, as_tuple, expand, is_list, is_mask, oindex, vindex
 from penstock.core.tensor import Tensor
@@ -21,15 +21,8 @@ if TYPE_CHECKING:
     from penstock.geo.tiff import TiffArray
 
 
-def unpacked_type(packed: TiffArray) -> np.dtype[Any]:
-    """Floats keep their width if no band has a scale or an offset; all other types become float64 (or complex128), or
-    float32 if that holds all values of the type.
-    """
-    kind = packed.dtype
-    plain = set(packed.scales) <= {1.0} and set(packed.offsets) <= {0.0}
-    if kind.kind in "fc":
-        return kind if plain else np.dtype(np.float64 if kind.kind == "f" else np.complex128)
-    return np.dtype(np.float32 if kind.itemsize <= 2 and plain else np.float64)
+def _type_of(packed: TiffArray) -> np.dtype[Any]:
+    return unpacked_type(packed.dtype, not (set(packed.scales) <= {1.0} and set(packed.offsets) <= {0.0}))
 
 
 def unpack(packed: TiffArray, selection: Any, masked: bool, **how: Any) -> npt.NDArray[Any]:
@@ -48,14 +41,14 @@ def _unpack_box(packed: TiffArray, key: Any, masked: bool, threads: int) -> npt.
     _ = packed._band_axis
     ranges, shape = packed._resolve(key)
     assert ranges is not None
-    kind = unpacked_type(packed)
+    kind = _type_of(packed)
     made = np.empty(math.prod(shape) * kind.itemsize, np.uint8)
     unpacked_image(packed, masked).read(ranges, shape, made, threads)
     return made.view(kind).reshape(shape)
 
 
 def _unpack_lists(packed: TiffArray, selection: Any, masked: bool, **how: Any) -> npt.NDArray[Any]:
-    kind = unpacked_type(packed)
+    kind = _type_of(packed)
     validity = Validity(packed) if masked else None
     which, of_mask = _bands_of(packed, selection, validity)
     values = np.asarray(packed.read(selection, **how))
@@ -128,7 +121,7 @@ class UnpackedArray(TiffHeader):
         self.packed = packed
         self.uri, self.dimension_names, self.chunks = packed.uri, packed.dimension_names, packed.chunks
         self.format, self._tiff_details, self._options = packed.format, packed._tiff_details, packed._options
-        self.dtype = unpacked_type(packed)
+        self.dtype = _type_of(packed)
         if "band" not in (packed.dimension_names or ()):
             raise InvalidArgumentError("scales belong to bands: unpack=True needs layout='band'", packed.uri)
 
@@ -267,4 +260,4 @@ class _Reader:
         return self._array.read(self._kind[key])
 
 
-__all__ = ["UnpackedArray", "unpack", "unpacked_type"]
+__all__ = ["UnpackedArray", "unpack"]

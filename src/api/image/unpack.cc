@@ -24,12 +24,6 @@ namespace {
 
 error bad_unpacking(std::string what) { return {errc::invalid_argument, std::move(what)}; }
 
-dtype unpacked_type(const dtype& packed, bool scales) {
-  if (packed.kind() == dtype_kind::complex) return scales ? dtype(dtype_kind::complex, 128) : packed;
-  if (packed.kind() == dtype_kind::floating) return scales ? dtype(dtype_kind::floating, 64) : packed;
-  return dtype(dtype_kind::floating, packed.bits() <= 16 && !scales ? 32 : 64);
-}
-
 bool is_unscaled(const band_meaning& band) noexcept { return band.scale == 1 && band.offset == 0; }
 
 bool is_alike(const number_unpacking& a, const number_unpacking& b) noexcept {
