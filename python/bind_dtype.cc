@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <penstock/config.h>
+#include "array/dtype_names.h"
 #include "bind.h"
 
 namespace penstock::inline v0::python {
@@ -180,6 +181,14 @@ void bind_dtype(nb::module_& m) {
   m.def(
       "data_type_name", [](nb::handle given) { return to_str(dtype_of(given).name()); }, nb::arg("dtype"),
       "The Zarr v3 name of a NumPy dtype's data type.");
+  m.def(
+      "numbers_without_numpy_type",
+      [] {
+        nb::list out;
+        for (const std::string_view name : numbers_without_typestr()) out.append(to_str(name));
+        return out;
+      },
+      "The names of the real numbers that NumPy has no letters for: Zarr names them.");
   m.def(
       "round_trip_dtype", [](nb::handle given) { return numpy_dtype(dtype_of(given)); }, nb::arg("dtype"),
       "The engine's dtype: in native byte order.");

@@ -1254,6 +1254,9 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
 def data_type_name(dtype: Any) -> str:
     """The Zarr v3 name of a NumPy dtype's data type."""
 
+def numbers_without_numpy_type() -> list[str]:
+    """The names of the real numbers that NumPy has no letters for: Zarr names them."""
+
 def round_trip_dtype(dtype: Any) -> np.dtype[Any]:
     """The dtype in the engine's form: in native byte order."""
 

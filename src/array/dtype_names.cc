@@ -1,12 +1,14 @@
 // The names of types: Zarr's and NumPy's.
 
-#include <penstock/dtype.h>
+#include "array/dtype_names.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
+
+#include <penstock/dtype.h>
 
 namespace penstock::inline v0 {
 namespace {
@@ -165,6 +167,16 @@ void append_padding(std::string& out, std::uint64_t bytes) {
 }
 
 }  // namespace
+
+std::vector<std::string_view> numbers_without_typestr() {
+  std::vector<std::string_view> out;
+  for (const named_type& each : kTypes) {
+    const bool is_integer = each.kind == dtype_kind::signed_integer || each.kind == dtype_kind::unsigned_integer;
+    const bool is_small = each.kind == dtype_kind::brain_float || each.kind == dtype_kind::small_float;
+    if (is_small || (is_integer && each.bits < 8)) out.push_back(each.name);
+  }
+  return out;
+}
 
 result<dtype> dtype::from_name(std::string_view name) {
   for (const named_type& each : kTypes) {

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string_view>
 #include <vector>
 
+#include "array/dtype_names.h"
 #include "array/item_swap.h"
 #include "array/list_items.h"
 
@@ -72,6 +75,13 @@ TEST(Dtype, ReadsBackItsName) {
     EXPECT_EQ(type.value().name(), name);
   }
   EXPECT_EQ(dtype::from_name("variable_length_bytes").value(), dtype::from_name("bytes").value());
+}
+
+TEST(Dtype, NamesNumbersThatNumpyDoesNotHave) {
+  const std::vector<std::string_view> names = numbers_without_typestr();
+  EXPECT_EQ(names.size(), 16U);
+  for (const std::string_view name : names) EXPECT_EQ(dtype::from_name(name).value().numpy_typestr(), "") << name;
+  EXPECT_NE(std::find(names.begin(), names.end(), "float8_e5m2"), names.end());
 }
 
 TEST(Dtype, RefusesOtherNames) {
