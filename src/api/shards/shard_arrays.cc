@@ -28,8 +28,6 @@
 #include "engine/context_state.h"
 #include "format/npy/npy_header.h"
 #include "format/zarr/zarr_data_type.h"
-#include "format/zarr/zarr_metadata.h"
-#include "format/zarr/zarr_v2.h"
 #include "store/file_status.h"
 
 namespace penstock::inline v0 {
@@ -66,16 +64,6 @@ result<> rename(const std::string& from, const std::string& to) {
   return {};
 }
 
-/// The document of a Zarr array in a folder; empty if none exists.
-std::string document_in(const std::string& folder) {
-  std::error_code none;
-  for (const std::string_view name : {kZarrKey, kZarrayKey}) {
-    std::string path = fmt::format("{}/{}", folder, name);
-    if (fs::is_regular_file(path, none)) return path;
-  }
-  return {};
-}
-
 /// Moves a complete folder to `path`.
 result<> take_place(const std::string& from, const std::string& path) {
   std::error_code none;
@@ -92,7 +80,7 @@ result<> take_place(const std::string& from, const std::string& path) {
 result<std::uint32_t> write_zarr(const shard_files_context& with, const std::string& path, const tensor_view& items,
                                  create_options how) {
   std::error_code none;
-  if (fs::is_directory(path, none) && document_in(path).empty())
+  if (fs::is_directory(path, none) && metadata_of_shard(path) == path)
     return error(errc::conflict, fmt::format("'{}' exists and is not a Zarr array; refusing to replace it", path));
   const draft made(absolute(fmt::format("{}.{}.tmp", path, ::getpid())));
   how.path.clear();
