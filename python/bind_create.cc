@@ -267,6 +267,9 @@ void bind_create(nb::module_& m) {
   m.def("replace", replace, nb::arg("target"), nb::arg("path"),
         "Begin to replace a node; None if there is none, or the store cannot replace it.");
 
+  m.def(
+      "is_zarr_document", [](nb::bytes name) { return is_zarr_document(text_of(name)); }, nb::arg("name"),
+      "Whether a name without folders is that of one of Zarr's documents: `zarr.json`, `.zarray`, ...");
   m.def("create_array", create, nb::arg("in_"), nb::arg("context"), nb::arg("path"), nb::arg("options"),
         "Write the metadata of a new array, in a store or below a group, and open it.");
   m.def("create_group", create_a_group, nb::arg("in_"), nb::arg("context"), nb::arg("path"), nb::arg("zarr_format"),

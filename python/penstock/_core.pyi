@@ -1058,6 +1058,9 @@ def checksum_of_shard(path: bytes) -> int:
 def metadata_of_shard(path: bytes) -> _bytes:
     """The file that changes whenever the shard is replaced: itself, or the metadata of a Zarr array."""
 
+def is_zarr_document(name: _bytes) -> bool:
+    """Whether a name without folders is that of one of Zarr's documents: `zarr.json`, `.zarray`, ..."""
+
 def create_array(in_: Store | Group, context: Context, path: bytes, options: dict[str, Any]) -> Array:
     """Write the metadata of a new array, in a store or below a group, and open it."""
 

@@ -23,6 +23,7 @@ import weakref
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from penstock import _core
 from penstock.core.errors import ConflictError, ReadOnlyError, StorageError, UnsupportedError
 from penstock.core.job import answers
 from penstock.target.options import options_named
@@ -37,7 +38,6 @@ Stored = str | None | Literal[False]
 _Method = Callable[..., Coroutine[Any, Any, Any]]
 
 _ABSENT = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
-_DOCUMENTS = ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata")
 
 
 def _children(keys: Iterable[str], prefix: str) -> Iterable[str]:
@@ -308,7 +308,8 @@ class ZarrAdapter(AsyncAdapter):
         # Names only: each is listed as an object and, except for metadata, as a folder. (Some stores list a file as its
         # own content.)
         names = [name async for name in self.zarr_store.list_dir(prefix)]
-        return [prefix + name for name in names] + [f"{prefix}{name}/" for name in names if name not in _DOCUMENTS]
+        folders = [name for name in names if not _core.is_zarr_document(os.fsencode(name))]
+        return [prefix + name for name in names] + [f"{prefix}{name}/" for name in folders]
 
     async def set_value(self, key: str, value: bytes, absent: bool, expected: str | None) -> Stored:
         buffer = self.prototype.buffer.from_bytes(value)
