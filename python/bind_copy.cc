@@ -1,3 +1,4 @@
+#include <penstock/chunk_lengths.h>
 #include <penstock/compare.h>
 #include <penstock/copy.h>
 
@@ -139,6 +140,13 @@ void bind_copy(nb::module_& m) {
         call_engine([&] { return compare(a, b, [](const read_progress&) { return may_go_on(); }); });
       },
       nb::arg("source"), nb::arg("made"), "Read both arrays in blocks and compare their elements.");
+  m.def(
+      "parse_bytes",
+      [](nb::bytes text) -> nb::object {
+        const result<std::uint64_t> bytes = parse_bytes(text_of(text));
+        return bytes.ok() ? nb::object(nb::int_(*bytes)) : nb::none();
+      },
+      nb::arg("text"), "A number of bytes such as `2GiB`; None for other text.");
 }
 
 }  // namespace penstock::inline v0::python

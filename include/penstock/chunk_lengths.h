@@ -14,6 +14,7 @@
 namespace penstock::inline v0 {
 
 /// A number of bytes: `100`, `2GiB`, `128 MB`, `1.5G`. GB is 1000^3, GiB is 1024^3; upper or lower case.
+/// Fractions are rounded to whole bytes.
 /// \error invalid_argument  Any other text, and numbers beyond 64 bits.
 PENSTOCK_API result<std::uint64_t> parse_bytes(std::string_view text);
 

@@ -1304,6 +1304,9 @@ def meaning_in(array: Array, zarr_format: int) -> dict[str, Any]:
 def copy(source: Array | Group, store: Store, path: bytes, options: dict[str, Any]) -> dict[str, Any]:
     """Copy an array or a group."""
 
+def parse_bytes(text: _bytes) -> int | None:
+    """A number of bytes such as `2GiB`; None for other text."""
+
 def compare(source: Array, made: Array) -> None:
     """Read both arrays in blocks and compare their elements."""
 

@@ -77,8 +77,7 @@ result<std::uint64_t> parse_bytes(std::string_view given) {
   double part = 0;
   const auto [end, unparsed] = std::from_chars(number.data(), last, part, std::chars_format::fixed);
   if (end != last || (unparsed != std::errc() && point + 1 != last)) return wrong();
-  const double rest = (part - std::floor(part)) * static_cast<double>(scale);
-  const std::uint64_t more = rest > 0 ? static_cast<std::uint64_t>(rest) : 0;
+  const auto more = static_cast<std::uint64_t>(std::round((part - std::floor(part)) * static_cast<double>(scale)));
   if (bytes > ~std::uint64_t{0} - more) return wrong();
   return bytes + more;
 }

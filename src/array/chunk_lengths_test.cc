@@ -81,6 +81,7 @@ TEST(Bytes, AreParsedWithUnits) {
   EXPECT_EQ(*parse_bytes("100"), 100U);
   EXPECT_EQ(*parse_bytes(" 2 gib "), std::uint64_t{2} << 30);
   EXPECT_EQ(*parse_bytes("1.5GB"), 1'500'000'000U);
+  EXPECT_EQ(*parse_bytes("2.3GB"), 2'300'000'000U);  // the number is not exact in binary
   EXPECT_EQ(*parse_bytes("64k"), 64'000U);
   EXPECT_EQ(*parse_bytes("1."), 1U);
   for (const char* text : {"", "GB", "-1", "1 parsec", "1.2.3", "1e3", "99999999TB", "1GiBs", ".5GB", "inf", "0x10"})

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
+from penstock import _core
 from penstock.core.errors import InvalidArgumentError
-
-_UNITS = {"": 1, "B": 1}
-_UNITS |= {f"{letter}{end}": 1000**power for power, letter in enumerate("KMGTP", 1) for end in ("", "B")}
-_UNITS |= {f"{letter}I{end}": 1024**power for power, letter in enumerate("KMGTP", 1) for end in ("", "B")}
-_TEXT = re.compile(r"\s*(\d+(?:\.\d*)?)\s*([A-Za-z]*)\s*")
 
 
 def parse_bytes(value: Any, name: str) -> int:
@@ -31,13 +26,10 @@ def parse_bytes(value: Any, name: str) -> int:
 
 def _bytes_of(value: Any) -> int | float | None:
     if isinstance(value, str):
-        found = _TEXT.fullmatch(value)
-        unit = _UNITS.get(found[2].upper()) if found else None
-        if found is not None and unit is not None:
-            return float(found[1]) * unit if "." in found[1] else int(found[1]) * unit
-    elif hasattr(value, "__index__") and not isinstance(value, bool) and value.__index__() >= 0:
+        return _core.parse_bytes(value.strip().encode(errors="replace"))
+    if hasattr(value, "__index__") and not isinstance(value, bool) and value.__index__() >= 0:
         return int(value.__index__())
-    elif isinstance(value, float) and value.is_integer() and value >= 0:  # 2e9
+    if isinstance(value, float) and value.is_integer() and value >= 0:  # 2e9
         return value
     return None
 
