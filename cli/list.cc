@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <penstock/variable.h>
+#include "base/counted.h"
 #include "base/printable.h"
 #include "run.h"
 #include "values.h"

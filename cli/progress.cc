@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/copy_rate.h"
+#include "base/counted.h"
 #include "interrupt.h"
 #include "session.h"
 

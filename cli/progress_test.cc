@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "session.h"
-
 namespace penstock::inline v0::cli {
 namespace {
 
@@ -23,16 +21,6 @@ TEST(ProgressText, ComparesTheSpeedWithThatOfMemory) {
 TEST(ProgressText, OmitsTheRateUntilItIsKnown) {
   EXPECT_EQ(progress_text("reading", {0, 512}, 0), "reading  0 bytes of 512 bytes  0%");
   EXPECT_EQ(progress_text("reading", {0, 0}, 0), "reading  0 bytes of 0 bytes  100%");
-}
-
-TEST(BytesText, HasThreeDigitsAndDecimalUnits) {
-  EXPECT_EQ(bytes_text(0), "0 bytes");
-  EXPECT_EQ(bytes_text(999), "999 bytes");
-  EXPECT_EQ(bytes_text(1000), "1.00 kB");
-  EXPECT_EQ(bytes_text(12345), "12.3 kB");
-  EXPECT_EQ(bytes_text(999499), "999 kB");
-  EXPECT_EQ(bytes_text(999999), "1.00 MB");
-  EXPECT_EQ(bytes_text(3276800000.0), "3.28 GB");
 }
 
 }  // namespace

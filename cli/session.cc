@@ -5,12 +5,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cmath>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 
-#include "base/counted.h"
 #include "base/printable.h"
 #include "driver/schemes.h"
 #include "interrupt.h"
@@ -222,17 +220,6 @@ json to_json(const extents& shape) {
 json parsed(const std::string& text) {
   auto document = json::parse(text);
   return document.ok() ? std::move(document).value() : json();
-}
-
-std::string bytes_text(double bytes) {
-  if (bytes < 999.5) return counted(std::lround(bytes), "byte");
-  const char* const units[] = {"kB", "MB", "GB", "TB", "PB", "EB"};
-  int unit = -1;
-  do {
-    bytes /= 1000;
-    ++unit;
-  } while (bytes >= 999.5 && unit < 5);
-  return fmt::format("{:.{}f} {}", bytes, bytes < 9.995 ? 2 : bytes < 99.95 ? 1 : 0, units[unit]);
 }
 
 }  // namespace penstock::inline v0::cli

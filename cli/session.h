@@ -64,7 +64,4 @@ json to_json(const extents& shape);
 /// A document of the library as a value; null if it cannot be parsed.
 json parsed(const std::string& text);
 
-/// `1.61 GB`, `512 bytes`: decimal units, three digits.
-std::string bytes_text(double bytes);
-
 }  // namespace penstock::inline v0::cli

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/counted.h"
 #include "base/nearest_word.h"
 #include "base/printable.h"
 #include "bind.h"
@@ -190,6 +191,9 @@ void bind_cli(nb::module_& m) {
       nb::arg("text"), nb::arg("lines") = false,
       "The text for one line of a terminal, or for several: control characters, which a terminal would execute, are "
       "escaped. Line feeds and tabs of several lines are unchanged.");
+  m.def(
+      "bytes_text", [](double count) { return to_str(bytes_text(count)); }, nb::arg("count"),
+      "A number of bytes in decimal units: `1.61 GB`, `512 bytes`.");
   m.def("cli_main", run_cli, nb::arg("argv"), nb::arg("open") = nb::none(), nb::arg("with_bench") = true,
         nb::arg("name_system") = nb::none(),
         "Run the command line program with these arguments (bytes; the first is its name); returns its exit status. "

@@ -8,14 +8,14 @@
 #include <string>
 #include <utility>
 
+#include "base/counted.h"
+
 namespace penstock::inline v0::python {
 namespace {
 
-std::string bytes_text(std::uint64_t bytes) { return std::to_string(bytes) + " bytes"; }
-
 error too_long(std::uint64_t size, std::uint64_t limit) {
   return {errc::corrupt_data,
-          "the object is longer than it may be: " + bytes_text(size) + ", at most " + std::to_string(limit)};
+          "the object is longer than it may be: " + counted(size, "byte") + ", at most " + std::to_string(limit)};
 }
 
 // Bytes that are exactly the result of `wanted` are stored directly.
@@ -23,7 +23,7 @@ result<read_done> place_bytes(std::span<const std::byte> bytes, const byte_read&
   read_done done;
   if (!wanted.destination.empty()) {
     if (bytes.size() != wanted.destination.size()) {
-      return error(errc::corrupt_data, "the object has " + bytes_text(bytes.size()) + ", " +
+      return error(errc::corrupt_data, "the object has " + counted(bytes.size(), "byte") + ", " +
                                            std::to_string(wanted.destination.size()) + " are needed");
     }
     std::memcpy(wanted.destination.data(), bytes.data(), bytes.size());
@@ -103,7 +103,7 @@ result<read_done> answer_bytes(PyObject* given, const byte_read& wanted) {
   const auto bytes = view.bytes();
   const bool ends_early = wanted.may_end_early && !wanted.range.from_end && bytes.size() < wanted.range.length;
   if (!wanted.range.whole() && bytes.size() != wanted.range.length && !ends_early) {
-    return error(errc::corrupt_data, "the store returned " + bytes_text(bytes.size()) + ", " +
+    return error(errc::corrupt_data, "the store returned " + counted(bytes.size(), "byte") + ", " +
                                          std::to_string(wanted.range.length) + " were requested");
   }
   if (bytes.size() > wanted.max_bytes) return too_long(bytes.size(), wanted.max_bytes);
@@ -418,7 +418,7 @@ result<read_done> deliver(std::span<const std::byte> object, const byte_read& wa
     const bool begins = range.from_end || range.offset <= size;
     const std::uint64_t most = range.from_end || !begins ? size : size - range.offset;
     if (!begins || (range.length > most && (range.from_end || !wanted.may_end_early))) {
-      return error(errc::corrupt_data, "the range exceeds the object: " + to_string(range) + " of " + bytes_text(size));
+      return error(errc::corrupt_data, "the range exceeds the object: " + to_string(range) + " of " + counted(size, "byte"));
     }
     object = range.from_end ? object.last(range.length) : object.subspan(range.offset, std::min(range.length, most));
   }

@@ -1353,6 +1353,9 @@ def printable(text: str, lines: bool = False) -> str:
     """The text for one line of a terminal, or for several: control characters, which a terminal would execute, are
     escaped. Line feeds and tabs of several lines are unchanged."""
 
+def bytes_text(count: float) -> str:
+    """A number of bytes in decimal units: `1.61 GB`, `512 bytes`."""
+
 def cli_main(
     argv: list[bytes],
     open: Callable[[str, int, str], Array | Group] | None = None,

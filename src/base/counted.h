@@ -14,4 +14,7 @@ std::string counted(Number count, std::string_view noun, std::string_view plural
   return plural.empty() ? fmt::format("{} {}s", count, noun) : fmt::format("{} {}", count, plural);
 }
 
+/// `1.61 GB`, `512 bytes`: decimal units, three digits.
+std::string bytes_text(double bytes);
+
 }  // namespace penstock::inline v0

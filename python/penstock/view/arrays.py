@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock._core import bytes_text
 from penstock.core import registry
 from penstock.core.errors import Error
 from penstock.core.sizes import counted
 from penstock.view.facts import grid_lengths, object_count, stored_bytes, stored_bytes_at_hand
 from penstock.view.grid import grid_svg
 from penstock.view.markup import attributes_html, facts_table, page, value_text
-from penstock.view.sizes import bytes_text, clipped
+from penstock.view.sizes import clipped
 
 if TYPE_CHECKING:
     from penstock.core.array import Array

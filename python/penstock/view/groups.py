@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from penstock._core import bytes_text
 from penstock.core import registry
 from penstock.core.array import Array
 from penstock.core.errors import Error
 from penstock.core.group import Group
 from penstock.view.arrays import Info, _attributes, shape_text
 from penstock.view.markup import attributes_html, page
-from penstock.view.sizes import bytes_text, clipped
+from penstock.view.sizes import clipped
 
 _LOCAL = ("file:", "zip:", "memory:")
 _OF_ONE_GROUP, _OF_ALL, _DEEPEST = 60, 300, 4

@@ -15,7 +15,6 @@ from penstock.core.errors import InvalidArgumentError
 from penstock.core.sizes import counted
 from penstock.view import markup
 from penstock.view import timeline as _timeline
-from penstock.view.sizes import bytes_text
 
 # The rows of the table: a name, the engine's stages in it, and the ceiling for comparison.
 _ROWS = (
@@ -264,7 +263,7 @@ class Profile:
         report = self.report
         title = (
             f"{counted(report['reads'], 'read')}, {counted(report['writes'], 'write')}, "
-            f"{counted(report['store_requests'], 'request')}, {bytes_text(report['store_bytes'])} read, "
+            f"{counted(report['store_requests'], 'request')}, {_core.bytes_text(report['store_bytes'])} read, "
             f"{counted(report['workers'], 'worker')}"
         )
         table = f"<table class='facts'><tr>{titles}</tr>{''.join(lines)}</table>"

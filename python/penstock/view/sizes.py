@@ -1,21 +1,6 @@
-"""Numbers of bytes and elements in readable form."""
+"""Text of bounded length."""
 
 from __future__ import annotations
-
-from penstock.core.sizes import counted
-
-
-def bytes_text(count: float) -> str:
-    """`1.61 GB`, `512 bytes`: decimal units, three digits, as the command line shows them."""
-    if count < 1000:
-        return counted(round(count), "byte")
-    units = iter(("kB", "MB", "GB", "TB", "PB", "EB"))
-    unit = next(units)
-    count /= 1000
-    while count >= 999.5 and unit != "EB":
-        count /= 1000
-        unit = next(units)
-    return f"{count:.{2 if count < 9.995 else 1 if count < 99.95 else 0}f} {unit}"
 
 
 def clipped(text: str, most: int) -> str:
