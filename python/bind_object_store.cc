@@ -418,7 +418,8 @@ result<read_done> deliver(std::span<const std::byte> object, const byte_read& wa
     const bool begins = range.from_end || range.offset <= size;
     const std::uint64_t most = range.from_end || !begins ? size : size - range.offset;
     if (!begins || (range.length > most && (range.from_end || !wanted.may_end_early))) {
-      return error(errc::corrupt_data, "the range exceeds the object: " + to_string(range) + " of " + counted(size, "byte"));
+      return error(errc::corrupt_data,
+                   "the range exceeds the object: " + to_string(range) + " of " + counted(size, "byte"));
     }
     object = range.from_end ? object.last(range.length) : object.subspan(range.offset, std::min(range.length, most));
   }

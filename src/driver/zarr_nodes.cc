@@ -221,8 +221,8 @@ result<stored_document> required_document(const store& from, const std::string& 
 result<stored_document> required_object(const store& from, const std::string& key) {
   PENSTOCK_ASSIGN(stored_document found, required_document(from, key));
   if (found.content->as_object() == nullptr) {
-    return error(errc::corrupt_data, fmt::format("'{}' must be an object of JSON, got a JSON {}", key,
-                                                 found.content->kind_name()));
+    return error(errc::corrupt_data,
+                 fmt::format("'{}' must be an object of JSON, got a JSON {}", key, found.content->kind_name()));
   }
   return found;
 }
