@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/buffer.h"
+#include "base/counted.h"
 #include "base/nearest_word.h"
 #include "bind_items.h"
 #include "codec/byte_codecs.h"
@@ -154,8 +155,8 @@ class python_codec final : public byte_codec {
     PENSTOCK_ASSIGN(const std::uint64_t count, element_count(view.extents));
     PENSTOCK_ASSIGN(const std::uint64_t wanted, element_count(input_.shape));
     if (count != wanted) {
-      return error{errc::corrupt_data, "codec '" + name_ + "' decodes to " + std::to_string(count) +
-                                           " items, the chunk's shape needs " + std::to_string(wanted)};
+      return error{errc::corrupt_data, "codec '" + name_ + "' decodes to " + counted(count, "item") +
+                                           ", the chunk's shape needs " + std::to_string(wanted)};
     }
     PENSTOCK_ASSIGN(const std::span<std::byte> room, reserve(count * sizeof(variable_item)));
     if (!room.empty()) std::memcpy(room.data(), view.data, room.size());

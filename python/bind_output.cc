@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/checked.h"
+#include "base/counted.h"
 #include "base/output_pool.h"
 #include "bind.h"
 #include "engine/context_state.h"
@@ -169,8 +170,8 @@ exported_buffer::exported_buffer(nb::handle object, const dtype& type, buffer_us
     const Py_ssize_t itemsize = buffer_.itemsize;
     PyBuffer_Release(&buffer_);
     exported_ = false;
-    raise(error(errc::invalid_argument, "items of " + std::to_string(itemsize) + " bytes, the array's have " +
-                                            std::to_string(type.item_bytes())));
+    raise(error(errc::invalid_argument,
+                "items of " + counted(itemsize, "byte") + ", the array's have " + std::to_string(type.item_bytes())));
   }
   tensor_.data = static_cast<std::byte*>(buffer_.buf);
   tensor_.type = type;

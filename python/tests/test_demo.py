@@ -112,8 +112,8 @@ def test_an_incomplete_array_is_written_again(tmp_path: Path) -> None:
     ("memory", "disk", "shards", "why"),
     [
         (64e9, 64e9, 8, ""),
-        (7.1e9, 64e9, 3, "7.1 GB of memory"),
-        (64e9, 1.3e9, 2, "1.3 GB of disk"),
+        (7.1e9, 64e9, 3, "7.10 GB of memory"),
+        (64e9, 1.3e9, 2, "1.30 GB of disk"),
         (0.1e9, 0.1e9, 1, "of 8 shards"),
     ],
 )

@@ -71,6 +71,7 @@ def test_values_of_too_many_bits_are_refused_with_their_place(tmp_path):
     assert not (tmp_path / "x.tif").exists()
     for bits, dtype, words in [
         (9, "u1", "9 bits are not uint8"),
+        (1, "u2", "samples of 1 bit are not uint16"),
         (8, "u2", "8 bits are not uint16"),
         (4, "i1", "not int8"),
         (4, "f4", "not float32"),

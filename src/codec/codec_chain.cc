@@ -10,6 +10,7 @@
 #include "array/element_bits.h"
 #include "array/strided_copy.h"
 #include "base/checked.h"
+#include "base/counted.h"
 #include "codec/byte_codecs.h"
 #include "codec/filters/array_stages.h"
 #include "codec/library_contexts.h"
@@ -76,7 +77,8 @@ result<codec_chain> codec_chain::compile(std::span<const codec_config> codecs, c
   stage_type at = head.output;
   for (const codec_config& config : codecs.subspan(head.used)) PENSTOCK_TRY(made.add(config, options, at));
   if (at.is_array && (!options.stored_order_filters || at.type.variable_length())) {
-    return error{errc::corrupt_data, fmt::format("the list of {} codecs has no array-to-bytes codec", codecs.size())};
+    return error{errc::corrupt_data,
+                 fmt::format("the list of {} has no array-to-bytes codec", counted(codecs.size(), "codec"))};
   }
   made.fixed_size_ = at.exact;
   made.max_encoded_bytes_ = at.bytes();

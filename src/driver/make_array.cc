@@ -33,7 +33,7 @@ result<> check_layout(const chunk_layout& layout, const array_description& what)
       return wrong(fmt::format("codecs decode to {}, its elements are {}", each.type().name(), what.type.name()));
   }
   if (what.fill_value.size() != what.type.item_bytes())
-    return wrong(fmt::format("fill value has {} bytes, an element of {} has {}", what.fill_value.size(),
+    return wrong(fmt::format("fill value has {}, an element of {} has {}", counted(what.fill_value.size(), "byte"),
                              what.type.name(), what.type.item_bytes()));
   if (what.chunks.size() != what.shape.size())
     return wrong(

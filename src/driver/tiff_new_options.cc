@@ -81,8 +81,8 @@ result<> check_bits(const tiff_create_options& from) {
   if (from.bits == wide) return {};
   if (from.type.kind() != dtype_kind::unsigned_integer || wide > 32 || from.bits > wide ||
       (wide > 8 && from.bits <= wide / 2))
-    return wrong_image(fmt::format("samples of {} bits are not {}: uint8 holds 1 to 8, uint16 9 to 16, uint32 17 to 32",
-                                   from.bits, from.type.name()));
+    return wrong_image(fmt::format("samples of {} are not {}: uint8 holds 1 to 8, uint16 9 to 16, uint32 17 to 32",
+                                   counted(from.bits, "bit"), from.type.name()));
   return {};
 }
 

@@ -187,7 +187,7 @@ result<> tiff_writer::state::check_write(std::uint64_t first_band, std::uint64_t
   const std::uint64_t bands = values.extents[0], rows = values.extents[1];
   if (values.extents[2] != options_.width)
     return wrong_image(
-        fmt::format("rows of {} pixels are given, the image's have {}", values.extents[2], options_.width));
+        fmt::format("rows of {} are given, the image's have {}", counted(values.extents[2], "pixel"), options_.width));
   if (first_band > options_.bands || bands > options_.bands - first_band || first_row > options_.height ||
       rows > options_.height - first_row)
     return error{errc::out_of_range, fmt::format("bands [{}, {}) and rows [{}, {}) exceed an image of {} and {}",

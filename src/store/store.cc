@@ -6,6 +6,7 @@
 #include <new>
 
 #include "base/checked.h"
+#include "base/counted.h"
 
 namespace penstock::inline v0 {
 
@@ -71,20 +72,20 @@ result<byte_extent> find_extent(const byte_read& wanted, std::uint64_t size_byte
     const bool begins = range.from_end || range.offset <= size_bytes;
     const std::uint64_t most = range.from_end || !begins ? size_bytes : size_bytes - range.offset;
     if (!begins || (range.length > most && (range.from_end || !wanted.may_end_early))) {
-      return error(errc::corrupt_data,
-                   fmt::format("the range exceeds the object: {} of {} bytes", to_string(range), size_bytes));
+      return error(errc::corrupt_data, fmt::format("the range exceeds the object: {} of {}", to_string(range),
+                                                   counted(size_bytes, "byte")));
     }
     const std::uint64_t length = std::min(range.length, most);
     extent = {range.from_end ? size_bytes - length : range.offset, length};
   }
   if (extent.length > wanted.max_bytes) {
     return error(errc::corrupt_data,
-                 fmt::format("{} {} bytes, at most {} are allowed", range.whole() ? "the object is" : "the range takes",
-                             extent.length, wanted.max_bytes));
+                 fmt::format("{} {}, at most {} are allowed", range.whole() ? "the object is" : "the range takes",
+                             counted(extent.length, "byte"), wanted.max_bytes));
   }
   if (!wanted.destination.empty() && extent.length != wanted.destination.size()) {
     return error(range.whole() ? errc::corrupt_data : errc::internal,
-                 fmt::format("there are {} bytes for a destination of {}", extent.length, wanted.destination.size()));
+                 fmt::format("{} for a destination of {}", counted(extent.length, "byte"), wanted.destination.size()));
   }
   return extent;
 }

@@ -20,6 +20,7 @@ from penstock.core.chunking import as_list, plain_lengths, rule_text
 from penstock.core.data_types import NAMED_TYPES
 from penstock.core.errors import CancelledError, CorruptDataError, InvalidArgumentError, UnsupportedError
 from penstock.core.group import Group
+from penstock.core.sizes import counted
 from penstock.core.tile_stream import Stream
 from penstock.hdf5.group import Hdf5Group
 from penstock.hdf5.grown import grown_shapes, storage_of
@@ -224,7 +225,7 @@ def _write_array(
         )
         if len(lengths) != source.ndim:
             raise InvalidArgumentError(
-                f"chunks {tuple(lengths)} are for {len(lengths)} dimensions, the array has {source.ndim}",
+                f"chunks {tuple(lengths)} are for {counted(len(lengths), 'dimension')}, the array has {source.ndim}",
                 f"array '{source.uri}'",
             )
         lengths = tuple(

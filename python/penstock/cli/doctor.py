@@ -78,8 +78,8 @@ def verdict(found: dict[str, Any]) -> list[str]:
     shares = [of[name] for name in ("processors_allowed", "processors_of_cgroup") if of[name] is not None]
     if shares and math.ceil(min(shares)) < of["threads"]:
         said.append(
-            f"This process may use {min(shares):g} processors and a context has {of['threads']} threads: "
-            f"Context(threads={math.ceil(min(shares))}) avoids waiting."
+            f"A context has {counted(of['threads'], 'thread')}, this process may use {min(shares):g} of the "
+            f"processors: Context(threads={math.ceil(min(shares))}) avoids waiting."
         )
     if found["devices"]["count"] == 0:
         said.append(f"No GPU is used: {found['devices']['why_none'] or 'the driver shows none'}.")

@@ -15,6 +15,7 @@ from penstock.core import device as _device
 from penstock.core.array import Array
 from penstock.core.convert import as_dtype
 from penstock.core.errors import InvalidArgumentError
+from penstock.core.sizes import counted
 from penstock.core.tensor import Tensor, aligned_empty
 
 Arrays = Array | Sequence[Array] | Mapping[Any, Array]
@@ -168,7 +169,8 @@ class CropReader:
         try:
             array = self._arrays[sample[0]]
         except (KeyError, IndexError, TypeError):
-            raise InvalidArgumentError(f"sample {sample!r} names none of the {len(self._arrays)} arrays") from None
+            known = counted(len(self._arrays), "array")
+            raise InvalidArgumentError(f"sample {sample!r} names none of the arrays ({known})") from None
         return array, array._prepare(sample[1])[0]
 
 

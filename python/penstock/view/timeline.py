@@ -162,7 +162,8 @@ def _svg(boxes: list[dict[str, Any]], workers: list[int], first: int, last: int)
         width = max(0.3, (box["end_ns"] - box["begin_ns"]) * scale)
         y = _TOP + lane_of[box["worker"]] * _LANE
         milliseconds = (box["end_ns"] - box["begin_ns"]) / 1e6
-        title = f"{box['what']} {milliseconds:.3f} ms, {box['bytes_in']} bytes in, {box['bytes_out']} bytes out"
+        sizes = f"{counted(box['bytes_in'], 'byte')} in, {counted(box['bytes_out'], 'byte')} out"
+        title = f"{box['what']} {milliseconds:.3f} ms, {sizes}"
         colour = _COLOURS.get(box["what"], "#000")
         parts.append(
             f'<rect x="{x:.2f}" y="{y}" width="{width:.2f}" height="{_LANE - 4}" fill="{colour}">'

@@ -6,6 +6,7 @@
 
 #include "api/fenced_write.h"
 #include "base/checked.h"
+#include "base/counted.h"
 #include "engine/array_state.h"
 
 namespace penstock::inline v0 {
@@ -108,8 +109,8 @@ result<> append_session::publish(bool durable) {
     if (put.error().code() != errc::version_changed || attempt == kMaxMetadataTries) return put;
     // Attributes may have changed; the shape must not have.
     if (!(shape == stored_))
-      return error(errc::conflict, fmt::format("the array got the shape {} while {} rows were appended to {}",
-                                               to_string(shape), unnamed_rows(), to_string(stored_)));
+      return error(errc::conflict, fmt::format("the array got the shape {} during an append of {} to {}",
+                                               to_string(shape), counted(unnamed_rows(), "row"), to_string(stored_)));
     metadata_ = std::move(*now);
   }
 }

@@ -115,7 +115,7 @@ class level_appender_state {
       auto done = append_step(some);
       if (!done.ok()) {
         if (at == 0) return done;
-        return std::move(done).error().note(fmt::format("{} rows before these were taken", at));
+        return std::move(done).error().note(fmt::format("rows taken before these: {}", at));
       }
       const read_progress now{(at + some.extents[0]) * item_bytes, rows.extents[0] * item_bytes};
       if (progress && !progress(now)) return error(errc::cancelled, "the caller stopped it");

@@ -12,6 +12,7 @@
 #include <penstock/tiff.h>
 #include "api/image/unpacked_state.h"
 #include "api/image/window_plan.h"
+#include "base/counted.h"
 #include "format/tiff/number_text.h"
 #include "format/tiff/tiff_nodata.h"
 #include "format/tiff/tiff_values.h"
@@ -180,8 +181,8 @@ result<> set_nodata(const window_image& image, const georeference& of, const win
   }
   if (!options.fill_value.empty()) {
     if (options.fill_value.size() != type.item_bytes())
-      return bad_window(fmt::format("fill_value has {} bytes, an item of {} has {}", options.fill_value.size(),
-                                    type.name(), type.item_bytes()));
+      return bad_window(fmt::format("fill_value has {}, an item of {} has {}",
+                                    counted(options.fill_value.size(), "byte"), type.name(), type.item_bytes()));
     plan.fill_value = options.fill_value;
   }
   const bool is_number = type.kind() == dtype_kind::signed_integer || type.kind() == dtype_kind::unsigned_integer ||

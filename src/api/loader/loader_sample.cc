@@ -8,6 +8,7 @@
 
 #include "array/converted_copy.h"
 #include "array/strided_copy.h"
+#include "base/counted.h"
 #include "engine/array_state.h"
 
 namespace penstock::inline v0 {
@@ -82,7 +83,8 @@ result<loader_sample> loader_sample::make(const loader_array& of, std::span<cons
     return error(errc::unsupported, fmt::format("items of {} have no fixed length", of.from.type().name()));
   PENSTOCK_ASSIGN(made.how_, conversion_of(of.from.type(), made.type_));
   if (of.dims.size() != axes.size())
-    return error(errc::invalid_argument, fmt::format("{} axes, and dimensions of {}", axes.size(), of.dims.size()));
+    return error(errc::invalid_argument,
+                 fmt::format("{}, and dimensions of {}", counted(axes.size(), "axis", "axes"), of.dims.size()));
   made.axis_ = dim_vector<std::int32_t>(shape.size(), -1);
   made.size_ = shape;
   dim_vector<bool> keeps(shape.size(), true);

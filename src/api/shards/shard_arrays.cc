@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "api/shards/shard_files.h"
+#include "base/counted.h"
 #include "base/system_calls.h"
 #include "driver/for_each_file.h"
 #include "driver/new_type.h"
@@ -163,8 +164,9 @@ result<std::uint32_t> write_array_shard(const shard_files_context& with, const s
   if (!values.descr.empty()) how.dtype_json = descr.starts_with('[') ? descr : json(descr).dump();
   PENSTOCK_ASSIGN(const zarr_v2_type type, type_of_new(how));
   if (type.type.item_bytes() != values.items.type.item_bytes())
-    return error(errc::invalid_argument, fmt::format("items of {} have {} bytes, these have {}", type.type.name(),
-                                                     type.type.item_bytes(), values.items.type.item_bytes()));
+    return error(errc::invalid_argument,
+                 fmt::format("items of {} have {}, these have {}", type.type.name(),
+                             counted(type.type.item_bytes(), "byte"), values.items.type.item_bytes()));
   tensor_view items = values.items;
   items.type = type.type;
   PENSTOCK_ASSIGN(const auto driver, driver_for_new(*with.context, how.format, path));

@@ -83,7 +83,7 @@ result<byte_order> read_byte_order(const codec_config& config, const dtype& type
 }
 
 error wrong_size(std::string_view codec, std::uint64_t has, std::uint64_t needs) {
-  return {errc::corrupt_data, fmt::format("codec '{}' got {} bytes, its array has {}", codec, has, needs)};
+  return {errc::corrupt_data, fmt::format("codec '{}' got {}, its array has {}", codec, counted(has, "byte"), needs)};
 }
 
 /// A transpose that follows other array codecs.

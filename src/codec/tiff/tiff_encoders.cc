@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "array/strided_copy.h"
+#include "base/counted.h"
 #include "codec/codec_chain.h"
 #include "codec/library_contexts.h"
 #include "codec/tiff/tiff_differences.h"
@@ -120,9 +121,11 @@ result<tiff_tile_encoder> tiff_tile_encoder::make(const tiff_samples& samples, t
   PENSTOCK_ASSIGN(const dtype type, type_of_samples(samples.bits, samples.kind));
   if (samples.bits != 8 * type.item_bytes()) {
     if (samples.kind != sample_kind::unsigned_integer || samples.bits > 32)
-      return error{errc::unsupported, fmt::format("samples of {} bits must be unsigned integers", samples.bits)};
+      return error{errc::unsupported,
+                   fmt::format("samples of {} must be unsigned integers", counted(samples.bits, "bit"))};
     if (samples.predictor != 1)
-      return error{errc::invalid_argument, fmt::format("there is no predictor for samples of {} bits", samples.bits)};
+      return error{errc::invalid_argument,
+                   fmt::format("there is no predictor for samples of {}", counted(samples.bits, "bit"))};
   }
   const std::optional<level_range> levels = levels_of(encoding);
   if (level && !levels) return error{errc::invalid_argument, "this compression has no levels"};

@@ -7,6 +7,7 @@
 
 #include "array/item_swap.h"
 #include "array/strided_copy.h"
+#include "base/counted.h"
 #include "codec/device_form.h"
 #include "codec/row_codec.h"
 #include "codec/tiff/tiff_rows.h"
@@ -239,7 +240,7 @@ class samples_codec final : public byte_codec, public row_codec {
 };
 
 error bad_samples(const char* what, std::uint32_t bits) {
-  return {errc::unsupported, fmt::format("{} of {} bits are not readable", what, bits)};
+  return {errc::unsupported, fmt::format("{} of {} are not readable", what, counted(bits, "bit"))};
 }
 
 }  // namespace

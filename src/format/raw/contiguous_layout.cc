@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/counted.h"
 #include "format/raw/raw_layout.h"
 
 namespace penstock::inline v0 {
@@ -51,7 +52,8 @@ result<> contiguous_layout::assemble(object_id /*object*/, const part* old, std:
                                      assembled_object& out) const {
   out.clear();
   if (old != nullptr && old->size() < end_)
-    return error(errc::corrupt_data, fmt::format("the object has {} bytes, its header needs {}", old->size(), end_));
+    return error(errc::corrupt_data,
+                 fmt::format("the object has {}, its header needs {}", counted(old->size(), "byte"), end_));
   const std::span<std::byte> header = out.make_room(header_.size());
   std::copy(header_.begin(), header_.end(), header.begin());
   out.parts.emplace_back(header);
@@ -104,7 +106,8 @@ result<std::shared_ptr<const chunk_layout>> make_contiguous_layout(contiguous_ob
   for (const std::uint64_t length : what.shape) end *= length;  // raw_layout has checked it
   end += what.header.size();
   if (what.bytes != byte_range::kAll && what.bytes < end)
-    return error(errc::corrupt_data, fmt::format("the object has {} bytes, its header needs {}", what.bytes, end));
+    return error(errc::corrupt_data,
+                 fmt::format("the object has {}, its header needs {}", counted(what.bytes, "byte"), end));
   return std::shared_ptr<const chunk_layout>(
       std::make_shared<const contiguous_layout>(std::move(blocks), std::move(what.header), end));
 }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/counted.h"
 #include "format/tiff/tiff_names.h"
 #include "format/tiff/tiff_tags.h"
 
@@ -121,7 +122,7 @@ error tiff_values::refuse(std::uint16_t number_of, std::string_view wanted) cons
     if (is_text_type(found->type)) {
       shown = fmt::format("'{}'", text_of(*found).substr(0, kLongest));
     } else if (found->type == 7) {
-      shown = fmt::format("{} bytes", found->value.size());
+      shown = counted(found->value.size(), "byte");
     } else {
       for (std::uint64_t i = 0; i < std::min(found->count, kShown); ++i)
         shown += fmt::format("{}{}", i == 0 ? "" : ", ", number(*found, i));

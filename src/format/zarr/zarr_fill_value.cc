@@ -15,6 +15,7 @@
 
 #include "array/item_swap.h"
 #include "base/base64.h"
+#include "base/counted.h"
 #include "format/zarr/metadata_reader.h"
 
 namespace penstock::inline v0 {
@@ -221,7 +222,7 @@ result<> append_structure(const json& value, const dtype& type, std::vector<std:
   const std::size_t begin = out.size();
   if (value.as_object() == nullptr) {
     PENSTOCK_ASSIGN(std::vector<std::byte> bytes, read_bytes(value, type));
-    if (bytes.size() != type.item_bytes()) return refused(value, type, fmt::format("{} bytes", type.item_bytes()));
+    if (bytes.size() != type.item_bytes()) return refused(value, type, counted(type.item_bytes(), "byte"));
     // zarr-python wrote an item in the byte order of its machine: little.
     if (kNativeBig) swap_items(bytes.data(), 1, type, std::vector<bool>(leaf_count(type), true));
     out.insert(out.end(), bytes.begin(), bytes.end());
@@ -297,7 +298,7 @@ result<> append_item(const json& value, const dtype& type, std::vector<std::byte
     case dtype_kind::fixed_bytes: {
       PENSTOCK_ASSIGN(std::vector<std::byte> read, read_bytes(value, type));
       const bool fits = type.kind() == dtype_kind::raw ? read.size() == bytes : read.size() <= bytes;
-      if (!fits) return refused(value, type, fmt::format("{} bytes", bytes));
+      if (!fits) return refused(value, type, counted(bytes, "byte"));
       read.resize(bytes);
       out.insert(out.end(), read.begin(), read.end());
       return {};
@@ -474,7 +475,7 @@ result<zarr_fill> parse_v2_fill_value(const json& value, const dtype& type, cons
       if (is_zero(value)) return zeros;
       PENSTOCK_ASSIGN(zeros.item, read_bytes(value, type));
       if (zeros.item.size() != type.item_bytes()) {
-        return refused(value, type, fmt::format("{} bytes", type.item_bytes()));
+        return refused(value, type, counted(type.item_bytes(), "byte"));
       }
       swap_stored(zeros.item, type, endian);
       return zeros;

@@ -61,7 +61,7 @@ def shape_of(text: str) -> tuple[int, ...]:
 def row_counts(total: int, shards: int, uniform: bool, seed: int) -> list[int]:
     """The number of rows of each shard: as equal as possible, or cut at random positions that depend on the seed."""
     if not 1 <= shards <= total:
-        raise InvalidArgumentError(f"{total} rows make no {shards} shards")
+        raise InvalidArgumentError(f"shards must be between 1 and the number of rows ({total}), got {shards}")
     if uniform:
         edges = [total * i // shards for i in range(shards + 1)]
     else:

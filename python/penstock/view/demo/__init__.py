@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 
 import penstock as ps
+from penstock._core import bytes_text
+from penstock.core.sizes import counted
 
 from . import benchmark_array, ceiling, zarr_python
-from .benchmark_array import BenchmarkArray, size
+from .benchmark_array import BenchmarkArray
 
 REPEATS = 5
 CEILINGS = {"pread": "pread alone", "decode": "libzstd alone into warm memory", "memcpy": "memcpy"}
@@ -163,7 +165,7 @@ class Demo:
     def print_stages(self) -> None:
         self.profile.save(self.output / "profile.html")
         turn = f"the median of {REPEATS} turns" + (", against ceilings of the same turn" if self.ceilings else "")
-        self.say(f"Read {size(self.array.nbytes)} into given memory, {self.threads} threads; {turn}:")
+        self.say(f"Read {bytes_text(self.array.nbytes)} into given memory, {counted(self.threads, 'thread')}; {turn}:")
         self.say()
         self.say(self.profile.table())
         if not any(stage["what"] == "scatter" and stage["bytes_out"] for stage in self.profile.report["stages"]):
@@ -174,7 +176,8 @@ class Demo:
         self.say()
 
     def print_rates(self) -> None:
-        self.say(f"Read {size(self.array.nbytes)}, {self.threads} threads, best of {REPEATS} after a first read:")
+        threads = counted(self.threads, "thread")
+        self.say(f"Read {bytes_text(self.array.nbytes)}, {threads}, best of {REPEATS} after a first read:")
         self.say()
         for name, rate in self.rates.items():
             self.say(f"  {name:<30}{self.array.nbytes / rate * 1e3:>9.0f} ms {rate / 1e9:>8.2f} GB/s")
@@ -192,7 +195,9 @@ class Demo:
         from . import charts
 
         shards = f"{self.array.shards} × {self.array.chunks_per_shard} zstd chunks in shards"
-        machine = f"{size(self.array.nbytes)} of float32, {shards}; {self.threads} threads; {processor()}"
+        machine = (
+            f"{bytes_text(self.array.nbytes)} of float32, {shards}; {counted(self.threads, 'thread')}; {processor()}"
+        )
         total = self.array.nbytes / (self.profile.report["wall_ns"] / 1e9) / 1e9
         charts.timeline(
             self.output / "timeline.png", self.profile.report, f"What Penstock's workers did: {total:.2f} GB/s", machine

@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from penstock._core import bytes_text
+
 SHARDS = 8
 CHUNKS_PER_SHARD = 400
 CHUNK_ELEMENTS = 256_000
@@ -101,11 +103,11 @@ class BenchmarkArray:
     def ensure(self, say: Callable[[str], None]) -> None:
         """Write the array unless it exists."""
         if self.is_written():
-            say(f"Found {self.path} ({size(self.nbytes)})")
+            say(f"Found {self.path} ({bytes_text(self.nbytes)})")
             return
         import zarr
 
-        say(f"Writing {self.path} with zarr-python {zarr.__version__} ({size(self.nbytes)})")
+        say(f"Writing {self.path} with zarr-python {zarr.__version__} ({bytes_text(self.nbytes)})")
         self.write(lambda done: say(f"  shard {done} of {self.shards}"))
 
     def matches(self, values: np.ndarray[Any, Any]) -> bool:
@@ -160,7 +162,7 @@ def choose(folder: Path, scale: float = 1.0, copies: float = 4.6) -> tuple[Bench
     shards = max(1, min(wanted, by_memory, by_disk))
     reason = ""
     if shards < wanted:
-        short = f"{size(memory)} of memory" if by_memory <= by_disk else f"{size(disk)} of disk"
+        short = f"{bytes_text(memory)} of memory" if by_memory <= by_disk else f"{bytes_text(disk)} of disk"
         reason = f"{shards} of {wanted} shards: this machine has {short} free"
     return BenchmarkArray(folder, shards), reason
 
@@ -186,12 +188,3 @@ def available_disk(folder: Path) -> int:
     while not folder.exists():
         folder = folder.parent
     return shutil.disk_usage(folder).free
-
-
-def size(count: float) -> str:
-    """`3.28 GB`, `8.2 kB`."""
-    for unit in ("B", "kB", "MB", "GB", "TB"):
-        if count < 1000 or unit == "TB":
-            break
-        count /= 1000
-    return f"{count:.0f} {unit}" if unit == "B" else f"{count:.3g} {unit}"
