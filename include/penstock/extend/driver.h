@@ -56,8 +56,9 @@ class PENSTOCK_API format_driver {
  public:
   virtual ~format_driver() = default;
   virtual std::string_view name() const noexcept = 0;
-  /// Endings of names that such objects usually have: lower case, without the dot. They only decide whether an object
-  /// or a Zarr node is looked up first.
+  /// Endings of names that such objects usually have: lower case, without the dot. They decide whether an object or a
+  /// Zarr node is looked up first, and which driver creates a new array of that name. They do not decide the format of
+  /// an object that exists.
   virtual std::span<const std::string_view> endings() const noexcept = 0;
   /// The size of the first request for an object whose name has one of the endings, if requests cost time: the bytes
   /// that are needed to open most files of the format.
@@ -89,7 +90,7 @@ class PENSTOCK_API format_driver {
   /// Names the function that writes new files of this format, if it is not this driver: for the error that refuses such
   /// a name for a node of another format. Empty: no such function.
   virtual std::string_view written_by() const noexcept { return {}; }
-  /// The same for a group without members.
+  /// Creates a group without members, as `create` creates an array.
   /// \error unsupported  The format has no groups, or cannot create them without members.
   virtual result<group> create_group(const new_location& at, const create_group_options& how) const;
   /// False if an object of the format is one array: paths do not continue inside it, so a longer path is looked up in
