@@ -1,4 +1,5 @@
 #include <nanobind/stl/optional.h>
+#include <penstock/chunk_lengths.h>
 #include <penstock/create.h>
 #include <penstock/open.h>
 #include <penstock/place.h>
@@ -34,6 +35,14 @@ extents extents_of(nb::handle value, const char* name) {
     raise(error(errc::unsupported, std::string(name) + " has more than " + std::to_string(kMaxRank) + " dimensions"));
   }
   return extents(std::span<const std::uint64_t>(lengths));
+}
+
+nb::list chunks_of_size(nb::bytes option, std::uint64_t bytes, nb::handle shape, std::uint64_t item_bytes) {
+  const chunk_lengths rule = unwrap(chunk_lengths::parse(std::to_string(bytes) + "B", text_of(option)));
+  const extents made = unwrap(rule.resolve(extents_of(shape, "shape"), {}, item_bytes));
+  nb::list out;
+  for (const std::uint64_t length : made) out.append(length);
+  return out;
 }
 
 }  // namespace
@@ -270,6 +279,8 @@ void bind_create(nb::module_& m) {
   m.def(
       "is_zarr_document", [](nb::bytes name) { return is_zarr_document(text_of(name)); }, nb::arg("name"),
       "Whether a name without folders is that of one of Zarr's documents: `zarr.json`, `.zarray`, ...");
+  m.def("chunks_of_size", chunks_of_size, nb::arg("option"), nb::arg("bytes"), nb::arg("shape"), nb::arg("item_bytes"),
+        "The lengths of chunks of at most that size: C++'s `chunk_lengths`. `option` is the start of errors.");
   m.def("create_array", create, nb::arg("in_"), nb::arg("context"), nb::arg("path"), nb::arg("options"),
         "Write the metadata of a new array, in a store or below a group, and open it.");
   m.def("create_group", create_a_group, nb::arg("in_"), nb::arg("context"), nb::arg("path"), nb::arg("zarr_format"),

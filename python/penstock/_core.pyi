@@ -1058,6 +1058,9 @@ def checksum_of_shard(path: bytes) -> int:
 def metadata_of_shard(path: bytes) -> _bytes:
     """The file that changes whenever the shard is replaced: itself, or the metadata of a Zarr array."""
 
+def chunks_of_size(option: _bytes, bytes: int, shape: Sequence[int], item_bytes: int) -> list[int]:
+    """The lengths of chunks of at most that size: C++'s `chunk_lengths`. `option` is the start of errors."""
+
 def is_zarr_document(name: _bytes) -> bool:
     """Whether a name without folders is that of one of Zarr's documents: `zarr.json`, `.zarray`, ..."""
 

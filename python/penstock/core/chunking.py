@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from penstock import _core
 from penstock.core.errors import InvalidArgumentError
 from penstock.core.sizes import parse_bytes
 
@@ -28,7 +29,7 @@ def plain_lengths(
     if isinstance(value, str):
         if value == "auto":
             return value
-        return _of_size(parse_bytes(value, name), name, shape, item_bytes)
+        return _core.chunks_of_size(name.encode(), max(1, parse_bytes(value, name)), shape, item_bytes)
     if isinstance(value, Mapping):
         if {"shape", "index_location"} & value.keys() - set(dimension_names or ()):  # shards as zarr-python has them
             return value
@@ -89,22 +90,4 @@ def _named(
             raise InvalidArgumentError(f"{name}: there is no dimension {key!r}; dimensions are {known}")
         if length is not None and not _is_whole(length):
             made[axis] = length
-    return made
-
-
-def _of_size(target_bytes: int, name: str, shape: Sequence[int], item_bytes: int) -> list[int]:
-    """Halve the longest dimension until a chunk has at most `target_bytes`."""
-    if item_bytes == 0:
-        raise InvalidArgumentError(f"{name}: a size in bytes needs elements of one size; give lengths")
-    lengths = [max(1, length) for length in shape]
-    while _product(lengths) * item_bytes > target_bytes and max(lengths, default=1) > 1:
-        axis = lengths.index(max(lengths))
-        lengths[axis] = -(-lengths[axis] // 2)
-    return lengths
-
-
-def _product(lengths: Sequence[int]) -> int:
-    made = 1
-    for length in lengths:
-        made *= length
     return made
