@@ -250,7 +250,7 @@ def processor() -> str:
             if line.startswith("model name"):
                 name = line.split(":", 1)[1].strip()
                 break
-    return f"{name}, {len(os.sched_getaffinity(0))} cores"
+    return f"{name}, {counted(len(os.sched_getaffinity(0)), 'core')}"
 
 
 __all__ = ["BenchmarkArray", "Demo", "add_arguments", "main", "run"]
