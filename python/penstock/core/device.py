@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import sys
 from collections.abc import Callable
@@ -323,11 +324,8 @@ def _interface_stream(found: dict[str, Any]) -> int | None:
     return stream
 
 
-_DLPACK_NAMES = [kind + bits for kind in ("int", "uint") for bits in ("8", "16", "32", "64")]
-_DLPACK_NAMES += ["float16", "float32", "float64", "bool", "complex64", "complex128"]
-# From ml_dtypes; later releases have the later types.
-_DLPACK_NAMES += ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3b11fnuz", "float8_e4m3fnuz"]
-_DLPACK_NAMES += ["float8_e5m2fnuz", "float8_e3m4", "float8_e4m3", "float8_e8m0fnu"]
+# NumPy's own types among those that DLPack has.
+_NUMPYS_OWN = ("b1", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8", "c8", "c16")
 
 
 def is_device_value(value: Any) -> bool:
@@ -438,10 +436,11 @@ def _type_name(kind: tuple[int, int]) -> str:
 
 
 def _dtype_of_dlpack(kind: tuple[int, int]) -> np.dtype[Any]:
-    for name in _DLPACK_NAMES:
-        if _core._dlpack_type(_core.numpy_dtype(name)) == kind:
-            return _core.numpy_dtype(name)
-    raise UnsupportedError(f"values with DLPack's type {kind} (code, bits) are not known here")
+    for dtype in itertools.chain(map(np.dtype, _NUMPYS_OWN), _tensor.named_dtypes()):
+        if _core._dlpack_type(dtype) == kind:
+            return dtype
+    text = f"neither NumPy nor ml_dtypes, if it is installed, has values of DLPack's type {kind} (code, bits)"
+    raise UnsupportedError(text)
 
 
 def read(

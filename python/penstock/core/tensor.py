@@ -187,7 +187,7 @@ def _by_dlpack(values: Any) -> npt.NDArray[Any] | None:
     address, shape, strides, kind, (device, _) = _core._dlpack_view(capsule, False)
     if device != CPU[0]:
         return None
-    dtype = next((known for known in _named_dtypes() if _core._dlpack_type(known) == kind), None)
+    dtype = next((known for known in named_dtypes() if _core._dlpack_type(known) == kind), None)
     if dtype is None:
         return None
     if math.prod(shape) == 0:
@@ -203,7 +203,7 @@ def _by_dlpack(values: Any) -> npt.NDArray[Any] | None:
     return np.asarray(_Shown((values, capsule), interface)).view(dtype)
 
 
-def _named_dtypes() -> Iterator[np.dtype[Any]]:
+def named_dtypes() -> Iterator[np.dtype[Any]]:
     """The named types that the installed version of ml_dtypes defines."""
     for name in NAMED_TYPES:
         with contextlib.suppress(UnsupportedError):
