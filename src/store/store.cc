@@ -12,7 +12,7 @@ namespace penstock::inline v0 {
 
 std::string to_string(const byte_range& range) {
   if (range.whole()) return "all";
-  if (range.from_end) return fmt::format("last {} bytes", range.length);
+  if (range.from_end) return "last " + counted(range.length, "byte");
   std::uint64_t end = 0;
   if (!checked_add(range.offset, range.length, end)) return fmt::format("[{}, +{})", range.offset, range.length);
   return fmt::format("[{}, {})", range.offset, end);

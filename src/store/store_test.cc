@@ -45,6 +45,8 @@ TEST(ByteExtent, NamesRangeAndSizeIfARangeExceedsTheObject) {
   read.range = {9, 68, true};
   EXPECT_EQ(find_extent(read, 67).error().to_string(),
             "corrupt_data: the range exceeds the object: last 68 bytes of 67 bytes");
+  EXPECT_EQ(find_extent(read, 1).error().to_string(),
+            "corrupt_data: the range exceeds the object: last 68 bytes of 1 byte");
   EXPECT_EQ(find_extent(read, 70)->offset, 2u);
   EXPECT_EQ(find_extent(read, 70)->length, 68u);
 }
