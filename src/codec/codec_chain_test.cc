@@ -82,9 +82,9 @@ TEST(CodecChain, RefusesCodecsByName) {
 }
 
 TEST(CodecChain, RefusesAWrongOrderOfCodecs) {
-  expect_refused("[]", errc::corrupt_data, "no array-to-bytes codec");
+  expect_refused("[]", errc::corrupt_data, "the list of 0 codecs has no array-to-bytes codec");
   expect_refused(R"([{"name":"transpose","configuration":{"order":[1,0]}}])", errc::corrupt_data,
-                 "no array-to-bytes codec");
+                 "the list of 1 codec has no array-to-bytes codec");
   expect_refused("[" + std::string(kZstd) + R"(,{"name":"bytes","configuration":{"endian":"little"}}])",
                  errc::corrupt_data, "codec 'zstd' works on bytes");
   expect_refused(
