@@ -1,6 +1,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -137,6 +138,16 @@ void bind_codec_testing(nb::module_& m) {
   m.def("decode_on_host", decode_on_host, nb::arg("codecs"), nb::arg("encoded"), nb::arg("decoded_bytes"),
         "Decode a chunk with the device decoders' code, run on the host; `codecs` is JSON.");
   m.def("codec_names", codec_names, "All codecs that need no Python, sorted.");
+  m.def(
+      "codec_place",
+      [](nb::bytes name) -> nb::object {
+        const std::optional<codec_place> found = place_of_codec(text_of(name));
+        if (!found) return nb::none();
+        return to_str(*found == codec_place::bytes   ? "bytes"
+                      : *found == codec_place::array ? "array"
+                                                     : "array_to_bytes");
+      },
+      nb::arg("name"), "\"array\", \"array_to_bytes\" or \"bytes\"; None: the codec is not one of the table.");
 }
 
 }  // namespace penstock::inline v0::python

@@ -1281,6 +1281,9 @@ def decode_on_host(codecs: str, encoded: bytes, decoded_bytes: int) -> bytes:
 def codec_names() -> list[str]:
     """All codecs that need no Python, sorted."""
 
+def codec_place(name: _bytes) -> str | None:
+    """ "array", "array_to_bytes" or "bytes"; None: the codec is not one of the table."""
+
 class _ResidentWave:
     """Chunks on a device, or with device -1 on the host, that its kernels decode."""
 

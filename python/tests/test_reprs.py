@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import penstock as ps
 import pytest
+from penstock.core.compressors import compressors_of
 
 HOSTILE = "</details><script>alert(1)</script>&\"'"
 
@@ -196,6 +197,10 @@ def test_compressors_are_the_last_codecs(tmp_path: Path, zarr_format: int):
         assert names(codecs=["zstd"], chunks=(2, 2), shards=(4, 4)) == ["zstd"]
     ps.save(tmp_path / "x.tif", np.zeros((64, 64), "u1"))
     assert len(ps.open(tmp_path / "x.tif").compressors) == 1
+    chain = [{"name": "numcodecs.packbits"}, {"name": "bytes"}, {"name": "zstd"}]
+    assert compressors_of(chain) == ({"name": "zstd"},)
+    assert compressors_of([{"name": "n5_default", "configuration": {"codecs": chain[1:]}}]) == ({"name": "zstd"},)
+    assert compressors_of([{"id": "delta"}, {"id": "packbits"}, {"id": "zfpy"}]) == ({"id": "zfpy"},)
 
 
 def test_sizes_of_many_chunks_are_summed(tmp_path: Path):

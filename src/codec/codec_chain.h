@@ -2,8 +2,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <penstock/dtype.h>
@@ -176,6 +178,17 @@ result<std::shared_ptr<const byte_codec>> make_byte_codec(const codec_config& co
 /// configuration `{"level": 1}`.
 /// \error corrupt_data  Not an object, or without an id.
 result<codec_config> codec_of_v2(const json& value);
+
+/// The valid positions of a codec of Zarr v3. Zarr v2 has no such order.
+enum class codec_place : std::uint8_t {
+  array,           ///< array to array
+  array_to_bytes,  ///< ends the array codecs
+  bytes,           ///< bytes to bytes
+};
+
+/// The place of a codec of the library by its name in Zarr v3, or by its id of numcodecs; nullopt for other names, and
+/// for `bytes`, `transpose` and `sharding_indexed`, which chains and layouts run themselves.
+std::optional<codec_place> place_of_codec(std::string_view name) noexcept;
 
 /// Names of all codecs that this build reads, sorted; tables in the documents are generated from here.
 std::vector<std::string> codec_names();

@@ -167,6 +167,14 @@ TEST(CodecChain, NamesEveryCodecOnceAndSorted) {
   }
 }
 
+TEST(CodecChain, KnowsThePlacesOfCodecs) {
+  EXPECT_EQ(place_of_codec("numcodecs.delta"), codec_place::array);
+  EXPECT_EQ(place_of_codec("numcodecs.packbits"), codec_place::array);
+  EXPECT_EQ(place_of_codec("packbits"), codec_place::array_to_bytes);
+  EXPECT_EQ(place_of_codec("zstd"), codec_place::bytes);
+  EXPECT_FALSE(place_of_codec("bytes").has_value());
+}
+
 TEST(CodecChain, ReportsTheSizeThatTheShapeNeeds) {
   worker_scratch scratch;
   const std::string zstd(kZstd);

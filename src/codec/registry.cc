@@ -12,12 +12,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// The valid positions of a codec of Zarr v3. Zarr v2 has no such order.
-enum class place : std::uint8_t {
-  array,           ///< array to array
-  array_to_bytes,  ///< ends the array codecs
-  bytes,           ///< bytes to bytes
-};
+using place = codec_place;
 
 /// `name` is a Zarr v3 name. With the prefix "numcodecs." (or as a v2 id) it means the same codec, unless the table has
 /// that name too.
@@ -158,6 +153,11 @@ error unknown_codec(std::string_view name) {
   return with_suggestion(
       error{errc::unsupported, fmt::format("no codec '{:.80}'; there are {}", name, fmt::join(names, ", "))},
       without_prefix(name), names);
+}
+
+std::optional<codec_place> place_of_codec(std::string_view name) noexcept {
+  const entry* const known = find(name);
+  return known == nullptr ? std::nullopt : std::optional(known->where);
 }
 
 std::vector<std::string> codec_names() {
