@@ -217,6 +217,13 @@ nb::dict limits_of_process(const std::string& root) {
 
 void bind_context(nb::module_& m) {
   m.def(
+      "checked_encoder",
+      [](nb::handle name) {
+        encoder_of(nb::isinstance<nb::str>(name) ? utf8_of(name) : utf8_of(nb::repr(name)));
+        return nb::borrow(name);
+      },
+      nb::arg("encoder").none(), "The name of an encoder, unless it is another one: InvalidArgumentError.");
+  m.def(
       "copy_rate",
       [](unsigned threads) {
         const without_gil released;

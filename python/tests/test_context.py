@@ -221,3 +221,16 @@ def test_a_plan_is_text():
     assert len(array.plan().splitlines()) > len(array.plan(max_lines=1).splitlines())
     with pytest.raises(IndexError):
         array.plan(200)
+
+
+@pytest.mark.parametrize("encoder", ["gpu", 3])
+def test_other_encoders_are_refused(encoder):
+    array = ps.create_array({}, data=VALUES)
+    message = f"encoder must be 'auto', 'host' or 'device', got '{encoder}'"
+    for call in (
+        lambda: ps.Context(encoder=encoder),
+        lambda: array.write(..., VALUES, encoder=encoder),
+        lambda: array.write_async(..., VALUES, encoder=encoder),
+    ):
+        with pytest.raises(ps.InvalidArgumentError, match=message):
+            call()

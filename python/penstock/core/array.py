@@ -19,7 +19,6 @@ from penstock.core import registry
 from penstock.core import tensor as _tensor
 from penstock.core.attributes import Attributes
 from penstock.core.compressors import compressors_of
-from penstock.core.encoders import checked_encoder
 from penstock.core.errors import ExportError, InvalidArgumentError
 from penstock.core.indexing import Reads, check_fields, copy_out, take_fields
 from penstock.core.job import Job, WriteJob, start_direct, start_in_thread
@@ -465,7 +464,7 @@ class Array(Reads, Writes, _core.Array):
         selection, fields = self._prepare(selection)
         if fields is not None:
             raise InvalidArgumentError("write_async writes whole elements: write fields with `a[...] = x`")
-        encoder = None if encoder is None else checked_encoder(encoder)
+        encoder = None if encoder is None else _core.checked_encoder(encoder)
         if _device.is_device_value(value):
             return self._start_from_device(selection, value, workers, durable, write_empty_chunks, stream, encoder)
         if stream is not None:

@@ -14,7 +14,6 @@ from typing import Any
 from penstock import _core
 from penstock.core import codecs as _codecs
 from penstock.core.device_allocators import allocator_of
-from penstock.core.encoders import checked_encoder
 from penstock.core.sizes import check_count, parse_bytes
 
 _active: ContextVar[tuple[Context, ...]] = ContextVar("penstock_contexts", default=())
@@ -165,7 +164,7 @@ class Context(_core.Context):
             _nvcomp_library() if decoder == "nvcomp" else "",
             allocator_of(device_allocator),
             self.sync,
-            checked_encoder(encoder),
+            _core.checked_encoder(encoder),
             size(write_queue, "write_queue"),
             "" if disk_cache is None else os.fspath(disk_cache),
             size(disk_cache_limit, "disk_cache_limit"),

@@ -15,7 +15,6 @@ from penstock.core import indexing as _indexing
 from penstock.core.appender import Appender
 from penstock.core.chunking import as_list
 from penstock.core.data_types import cast, with_buffer
-from penstock.core.encoders import checked_encoder
 from penstock.core.errors import InvalidArgumentError
 from penstock.core.indexing import Fields
 from penstock.core.job import WriteJob
@@ -146,7 +145,7 @@ class Writes(_Base):
         """
         workers = check_threads(threads)
         progress = callback_of(progress, "writing")
-        encoder = None if encoder is None else checked_encoder(encoder)
+        encoder = None if encoder is None else _core.checked_encoder(encoder)
         if stream is None and encoder is None:
             self._write(selection, value, workers, progress, durable, write_empty_chunks)
         elif _device.is_device_value(value):
