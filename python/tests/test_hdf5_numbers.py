@@ -12,7 +12,7 @@ import pytest
 
 h5py = pytest.importorskip("h5py")
 
-from h5py import h5d, h5p, h5s, h5t  # noqa: E402
+from h5py import h5a, h5d, h5p, h5s, h5t  # noqa: E402
 
 LAYOUTS = ["contiguous", "chunked", "compact"]
 FLOATS = {  # bytes, (sign, exponent, exponent bits, mantissa, mantissa bits), bias, the type it is converted to
@@ -153,7 +153,59 @@ def test_wider_numbers_are_refused_by_name(tmp_path: Path) -> None:
         binary128.set_size(16)
         binary128.set_precision(128)
         binary128.set_fields(127, 112, 15, 0, 112)
+        binary128.set_ebias(16383)
         h5d.create(file.id, b"binary128", binary128, h5s.create_simple((2,)))
-    for name, words in {"binary128": "floats of 128 bits", "wide": "integers of 100 bits in 16 bytes"}.items():
+        h5d.create(file.id, b"d_floating", vax_type(8, (63, 55, 8, 0, 55), 129), h5s.create_simple((2,)))
+    for name, words in {
+        "binary128": "IEEE binary128",
+        "wide": "integers of 100 bits in 16 bytes",
+        "d_floating": "VAX floats of 64 bits",
+    }.items():
         with pytest.raises(ps.UnsupportedError, match=words):
             ps.open(tmp_path / "x.h5", name)
+
+
+def vax_type(size: int, fields: tuple[int, ...], bias: int) -> Any:
+    return float_type(size, fields, bias, h5t.ORDER_VAX)
+
+
+@pytest.mark.parametrize("layout", ["contiguous", "chunked"])
+@pytest.mark.parametrize(
+    ("like", "fields", "bias"),
+    [("<f4", (31, 23, 8, 0, 23), 129), ("<f8", (63, 52, 11, 0, 52), 1025)],
+    ids=["F_floating", "G_floating"],
+)
+def test_floats_of_vax(tmp_path: Path, like: str, fields: tuple[int, ...], bias: int, layout: str) -> None:
+    """The bits of a number are those that IEEE 754 has for four times the number, in words from the highest one."""
+    values = np.array([0.0, 1.0, -1.5, 0.1, 3.14159, -1e-30, 1e37], like)
+    tid = vax_type(values.itemsize, fields, bias)
+    items = np.ascontiguousarray((4 * values).view("<u2").reshape(values.size, -1)[:, ::-1])
+    plist = h5p.create(h5p.DATASET_CREATE)
+    if layout == "chunked":
+        plist.set_chunk((5,))
+        plist.set_deflate(1)
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        made = h5d.create(file.id, b"x", tid, h5s.create_simple(values.shape), plist)
+        made.write(h5s.ALL, h5s.ALL, items, mtype=tid)
+        attribute = h5a.create(file.id, b"a", tid, h5s.create_simple(values.shape))
+        attribute.write(items, mtype=tid)
+        read = np.zeros(values.shape)
+        made.read(h5s.ALL, h5s.ALL, read, mtype=h5t.NATIVE_DOUBLE)
+    assert read.tolist() == values.tolist()
+    group = ps.open(tmp_path / "x.h5")
+    assert group["x"].dtype == np.float64
+    assert group["x"][...].tolist() == values.tolist()
+    assert group.attrs["a"] == values.tolist()
+    assert group.typed_attributes["a"].tolist() == values.tolist()
+
+
+def test_vax_has_numbers_where_ieee_754_has_infinities(tmp_path: Path) -> None:
+    """libhdf5 reads NaN there. A sign with an exponent of 0 is a reserved operand."""
+    tid = vax_type(4, (31, 23, 8, 0, 23), 129)
+    items = np.array([[0x7FFF, 0xFFFF], [0x7F80, 0], [0x0001, 0], [0x0080, 0], [0x8000, 0]], "<u2")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        made = h5d.create(file.id, b"x", tid, h5s.create_simple((5,)))
+        made.write(h5s.ALL, h5s.ALL, items, mtype=tid)
+    found = ps.open(tmp_path / "x.h5", "x")[...]
+    assert found[:4].tolist() == [(2 - 2.0**-23) * 2.0**126, 2.0**126, 0.0, 2.0**-128]
+    assert np.isnan(found[4])

@@ -137,6 +137,8 @@ inline constexpr read_only_row kReadOnlyRows[] = {
     {"hdf5.number", R"({"kind":"integer","elementsize":3,"to":4,"precision":20,"offset":2,"signed":true})"},
     {"hdf5.number",
      R"({"kind":"float","elementsize":3,"to":4,"sign":23,"exponent":16,"exponent_bits":7,"mantissa":0,"mantissa_bits":16,"bias":63,"endian":"big"})"},
+    {"hdf5.number",
+     R"({"kind":"float","elementsize":8,"to":8,"sign":63,"exponent":52,"exponent_bits":11,"mantissa":0,"mantissa_bits":52,"bias":1025,"endian":"vax"})"},
     {"hdf5.blosc2", "{}"},
 };
 

@@ -42,6 +42,10 @@ const std::vector<read_sample>& samples() {
       // 20 bits from bit 2 of three bytes: -1 and 5.
       {"hdf5.number", R"({"kind":"integer","elementsize":3,"to":4,"precision":20,"offset":2,"signed":true})",
        of({0xfc, 0xff, 0x3f, 20, 0, 0}), of({255, 255, 255, 255, 5, 0, 0, 0})},
+      // VAX's F_floating: -1.5, and 2^126, whose exponent has all bits.
+      {"hdf5.number",
+       R"({"kind":"float","elementsize":4,"to":8,"sign":31,"exponent":23,"exponent_bits":8,"mantissa":0,"mantissa_bits":23,"bias":129,"endian":"vax"})",
+       of({0xc0, 0xc0, 0, 0, 0x80, 0x7f, 0, 0}), of({0, 0, 0, 0, 0, 0, 0xf8, 0xbf, 0, 0, 0, 0, 0, 0, 0xd0, 0x47})},
       // A chunk of h5py 3.16 (HDF5's own library), with the filter's parameters in its file.
       {"hdf5.szip", R"({"options":169,"block":8,"bits":8,"scanline":32})",
        of({32, 0, 0, 0, 76, 137, 185, 61, 97, 15, 203, 188, 0, 0, 7, 131, 192, 192, 240, 127, 255, 25, 0, 0, 0}),

@@ -62,10 +62,7 @@ def _refuse(what: str) -> Error:
 
 
 def _order(tid: Any, h5t: Any) -> str:
-    order = tid.get_order()
-    if order not in (h5t.ORDER_LE, h5t.ORDER_BE):
-        raise _refuse("VAX or mixed byte order")
-    return ">" if order == h5t.ORDER_BE else "<"
+    return {h5t.ORDER_LE: "<", h5t.ORDER_BE: ">"}.get(tid.get_order(), "vax")
 
 
 def _integer(tid: Any, h5t: Any) -> StoredType:
@@ -100,15 +97,18 @@ def _float(tid: Any, h5t: Any) -> StoredType:
         return StoredType("<f16")
     sign, exponent, exponent_bits, mantissa, mantissa_bits = tid.get_fields()
     fits = tid.get_size() <= 16 and tid.get_offset() == 0 and 1 <= exponent_bits <= 11 and mantissa_bits <= 52
-    if fits and (not usual or (known == "bfloat16" and order == ">")):
-        to = 4 if mantissa_bits <= 23 and exponent_bits <= 8 else 8
+    if fits and (not usual or order == "vax" or (known == "bfloat16" and order == ">")):
+        to = 4 if mantissa_bits <= 23 and exponent_bits <= 8 and order != "vax" else 8
         bits = {"id": "hdf5.number", "kind": "float", "elementsize": tid.get_size(), "to": to}
-        bits |= {"endian": "big" if order == ">" else "little", "sign": sign, "exponent": exponent}
+        bits |= {"endian": {"<": "little", ">": "big"}.get(order, order), "sign": sign, "exponent": exponent}
         bits |= {"exponent_bits": exponent_bits, "mantissa": mantissa, "mantissa_bits": mantissa_bits}
         bits |= {"bias": tid.get_ebias(), "implied": tid.get_norm() == h5t.NORM_IMPLIED}
         return StoredType(f"<f{to}", bits=bits)
-    if not usual:
-        raise _refuse(f"floats of {tid.get_precision()} bits with fields {tuple(tid.get_fields())}")
+    if not usual or order == "vax":
+        if tid.get_fields() == (127, 112, 15, 0, 112) and tid.get_ebias() == 16383:
+            raise _refuse("IEEE binary128 (floats of 128 bits)")
+        vax = "VAX " if order == "vax" else ""
+        raise _refuse(f"{vax}floats of {tid.get_precision()} bits with fields {tuple(tid.get_fields())}")
     if known == "bfloat16":
         return StoredType(known)
     return StoredType(order + known)

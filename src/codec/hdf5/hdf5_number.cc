@@ -73,7 +73,7 @@ result<compiled_codec> make_hdf5_number_codec(const codec_config& config, const 
     to = static_cast<std::uint32_t>(value);
     return {};
   };
-  constexpr std::string_view kOrders[] = {"little", "big"}, kKinds[] = {"integer", "float"};
+  constexpr std::string_view kOrders[] = {"little", "big", "vax"}, kKinds[] = {"integer", "float"};
   PENSTOCK_ASSIGN(const std::int64_t item, members.integer("to", 4, kExtendedBytes));
   if (item != 4 && item != 8 && item != kExtendedBytes)
     return error{errc::corrupt_data, "codec 'hdf5.number' makes numbers of 4 or 8 bytes, or long doubles of 16"};
@@ -81,7 +81,10 @@ result<compiled_codec> make_hdf5_number_codec(const codec_config& config, const 
   PENSTOCK_ASSIGN(const std::size_t order, members.choice("endian", kOrders, 0));
   PENSTOCK_ASSIGN(const std::size_t kind, members.choice("kind", kKinds));
   form.big_endian = order == 1;
+  form.vax = order == 2;
   form.floating = kind == 1;
+  if (form.vax && (!form.floating || form.bytes % 2 != 0))
+    return error{errc::corrupt_data, "codec 'hdf5.number' has the order of VAX for floats of whole words of 16 bits"};
   const std::int64_t bits = 8 * static_cast<std::int64_t>(form.bytes);
   if (form.floating) {
     PENSTOCK_TRY(number("sign", 0, bits - 1, form.sign));

@@ -12,6 +12,7 @@ namespace penstock::inline v0 {
 struct hdf5_number_form {
   std::uint32_t bytes = 0;
   bool big_endian = false;
+  bool vax = false;  ///< floating: little-endian words of 16 bits, the highest one first; `bytes` is even
   bool floating = false;
 
   // Of integers.
@@ -27,7 +28,7 @@ struct hdf5_number_form {
     std::uint64_t out = 0;
     for (std::uint32_t i = count; i-- > 0;) {
       const std::uint32_t bit = first + i, byte = bit / 8;
-      const std::size_t at = big_endian ? item.size() - 1 - byte : byte;
+      const std::size_t at = big_endian ? item.size() - 1 - byte : vax ? (item.size() - 1 - byte) ^ 1U : byte;
       out = out << 1 | (static_cast<unsigned>(item[at]) >> (bit % 8) & 1U);
     }
     return out;
@@ -53,6 +54,8 @@ struct hdf5_number_form {
     for (unsigned i = 0; i < 8; ++i) to[8 + i] = static_cast<std::byte>(high >> (8 * i));
   }
 
+  /// VAX has no infinities and no subnormal numbers: a number with an exponent of 0 is 0, or a reserved operand (here
+  /// NaN) if it is negative. Source: VAX Architecture Reference Manual, "Data types".
   /// \pre exponent_bits is 1 to 31, mantissa_bits at most 64.
   double real(std::span<const std::byte> item) const noexcept {
     const std::uint64_t stored = bits(item, exponent, exponent_bits), low = bits(item, mantissa, mantissa_bits);
@@ -60,7 +63,8 @@ struct hdf5_number_form {
     const std::uint64_t fraction =
         implied || mantissa_bits == 0 ? low : low & ~(std::uint64_t{1} << (mantissa_bits - 1));
     double value = 0;
-    if (stored == (std::uint64_t{1} << exponent_bits) - 1) {
+    if (vax && stored == 0) return negative ? std::nan("") : 0;
+    if (!vax && stored == (std::uint64_t{1} << exponent_bits) - 1) {
       value = fraction == 0 ? HUGE_VAL : std::nan("");
     } else {
       const double whole = std::ldexp(static_cast<double>(low), -static_cast<int>(mantissa_bits));

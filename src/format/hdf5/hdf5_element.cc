@@ -60,7 +60,7 @@ hdf5_element converted(const hdf5_number_form& form, std::uint32_t to) {
   codec.emplace_back("kind", form.floating ? "float" : "integer");
   codec.emplace_back("elementsize", std::uint64_t{form.bytes});
   codec.emplace_back("to", std::uint64_t{to});
-  codec.emplace_back("endian", form.big_endian ? "big" : "little");
+  codec.emplace_back("endian", form.vax ? "vax" : form.big_endian ? "big" : "little");
   const auto add = [&](const char* name, std::uint32_t value) { codec.emplace_back(name, std::uint64_t{value}); };
   if (form.floating) {
     add("sign", form.sign);
@@ -107,7 +107,7 @@ result<hdf5_element> integer_of(const hdf5_type& type) {
 // The 80-bit numbers of x87 as C stores a long double on x86-64.
 bool is_long_double(const hdf5_type& type) noexcept {
   const hdf5_type::float_fields& f = type.fields;
-  return type.bytes == 16 && !type.big_endian && f.sign == 79 && f.exponent == 64 && f.mantissa == 0;
+  return type.bytes == 16 && !type.big_endian && !type.vax && f.sign == 79 && f.exponent == 64 && f.mantissa == 0;
 }
 
 struct known_float {
@@ -124,7 +124,6 @@ result<hdf5_element> float_of(const hdf5_type& type) {
   const auto found = std::find_if(kKnown.begin(), kKnown.end(), [&](const known_float& each) {
     return each.bytes == type.bytes && each.fields == type.fields;
   });
-  if (type.vax) return refuse("VAX or mixed byte order");
   const hdf5_number_form form = hdf5_form_of(type);
   if (form.is_extended() && type.bytes <= 16 && type.bit_offset == 0 && dtype::from_numpy("<f16").ok())
     return is_long_double(type) ? plain("<f16", 16) : converted(form, 16);
@@ -132,11 +131,16 @@ result<hdf5_element> float_of(const hdf5_type& type) {
   const hdf5_type::float_fields& of = type.fields;
   const bool is_double = type.bytes <= 16 && type.bit_offset == 0 && of.exponent_bits >= 1 && of.exponent_bits <= 11 &&
                          of.mantissa_bits <= 52;
-  if (is_double && (!is_known || (type.big_endian && found->name == "bfloat16")))
-    return converted(form, of.mantissa_bits <= 23 && of.exponent_bits <= 8 ? 4 : 8);
-  if (!is_known) {
-    return refuse(fmt::format("floats of {} bits with fields ({}, {}, {}, {}, {})", type.precision, of.sign,
-                              of.exponent, of.exponent_bits, of.mantissa, of.mantissa_bits));
+  if (is_double && (!is_known || type.vax || (type.big_endian && found->name == "bfloat16"))) {
+    // Exponents of VAX are lower by two: float32 does not have the smallest ones.
+    const bool is_single = of.mantissa_bits <= 23 && of.exponent_bits <= 8 && !type.vax;
+    return converted(form, is_single ? 4 : 8);
+  }
+  if (!is_known || type.vax) {
+    const bool is_quad = type.bytes == 16 && of == hdf5_type::float_fields{127, 112, 15, 0, 112, 16383, 2};
+    if (is_quad) return refuse("IEEE binary128 (floats of 128 bits)");
+    return refuse(fmt::format("{}floats of {} bits with fields ({}, {}, {}, {}, {})", type.vax ? "VAX " : "",
+                              type.precision, of.sign, of.exponent, of.exponent_bits, of.mantissa, of.mantissa_bits));
   }
   if (found->name != "bfloat16") return plain(order_of(type) + std::string(found->name), type.bytes);
   return plain("bfloat16", type.bytes);
@@ -338,6 +342,7 @@ hdf5_number_form hdf5_form_of(const hdf5_type& type) noexcept {
   hdf5_number_form out;
   out.bytes = type.bytes;
   out.big_endian = type.big_endian;
+  out.vax = type.vax;
   out.floating = type.what == kind::floating;
   // All bits of a bit field are read, as in h5py.
   out.offset = type.what == kind::bits ? 0 : type.bit_offset;

@@ -81,6 +81,33 @@ TEST(Hdf5Element, NumbersOfOtherWidthsBecomeTheNextWiderOnes) {
             "HDF5 elements of integers of 128 bits in 16 bytes are not readable");
 }
 
+TEST(Hdf5Element, FloatsOfVaxBecomeDoubles) {
+  hdf5_type f_floating = float32();
+  f_floating.vax = true;
+  f_floating.fields.bias = 129;
+  const auto made = hdf5_element_of(f_floating);
+  ASSERT_TRUE(made.ok()) << made.error().message();
+  EXPECT_EQ(made->dtype, json("<f8"));
+  EXPECT_EQ(codecs(*made),
+            R"([{"id":"hdf5.number","kind":"float","elementsize":4,"to":8,"endian":"vax","sign":31,"exponent":23,)"
+            R"("exponent_bits":8,"mantissa":0,"mantissa_bits":23,"bias":129,"implied":true}])");
+  hdf5_type d_floating = f_floating;
+  d_floating.bytes = 8;
+  d_floating.precision = 64;
+  d_floating.fields = {63, 55, 8, 0, 55, 129, 2};
+  EXPECT_EQ(hdf5_element_of(d_floating).error().message(),
+            "HDF5 elements of VAX floats of 64 bits with fields (63, 55, 8, 0, 55) are not readable");
+}
+
+TEST(Hdf5Element, Binary128IsRefusedByName) {
+  hdf5_type type = float32();
+  type.bytes = 16;
+  type.precision = 128;
+  type.fields = {127, 112, 15, 0, 112, 16383, 2};
+  EXPECT_EQ(hdf5_element_of(type).error().message(),
+            "HDF5 elements of IEEE binary128 (floats of 128 bits) are not readable");
+}
+
 TEST(Hdf5Element, CompoundMembersAreSortedWithUnnamedGaps) {
   const auto made = hdf5_element_of(compound(16, {{"b", 8, integer(4)}, {"a", 2, integer(2)}}));
   ASSERT_TRUE(made.ok()) << made.error().message();

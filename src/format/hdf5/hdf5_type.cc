@@ -115,6 +115,8 @@ class type_parser {
     out.big_endian = order == 1;
     out.vax = order == 3;
     if (order == 2) return hdf5_damaged("a floating-point number of an unknown byte order");
+    if (out.vax && out.bytes % 2 != 0)
+      return hdf5_damaged(fmt::format("a floating-point number of VAX of {} bytes", out.bytes));
     PENSTOCK_TRY(parse_bits(out));
     hdf5_type::float_fields& fields = out.fields;
     fields.normalization = static_cast<std::uint8_t>(flags >> 4 & 3);

@@ -40,7 +40,7 @@ struct hdf5_type {
   std::uint32_t bytes = 0;  ///< of one element in the file
 
   bool big_endian = false;                      ///< of numbers and bit fields
-  bool vax = false;                             ///< floating: VAX order, which is not supported
+  bool vax = false;                             ///< floating: the byte order of VAX
   bool is_signed = false;                       ///< integer
   std::uint32_t bit_offset = 0, precision = 0;  ///< integer, floating, bits
 

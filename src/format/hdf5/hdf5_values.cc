@@ -33,7 +33,6 @@ result<json> integer_json(const hdf5_type& type, std::span<const std::byte> item
 
 result<json> float_json(const hdf5_type& type, std::span<const std::byte> item) {
   const hdf5_type::float_fields& f = type.fields;
-  if (type.vax) return hdf5_unknown("floating-point numbers of VAX");
   if (!holds(type, f.mantissa, f.mantissa_bits) || !holds(type, f.exponent, f.exponent_bits) ||
       !holds(type, f.sign, 1) || f.exponent_bits > 31 || f.exponent_bits == 0) {
     return hdf5_unknown(fmt::format("floating-point numbers with an exponent of {} bits and a mantissa of {}",
