@@ -113,6 +113,25 @@ def test_a_copy_by_to_netcdf_is_stored_alike(files: tuple[Path, dict[str, Any]],
             assert copy[variable].encoding.get(key) == wanted.encoding.get(key), (variable, key)
 
 
+def test_a_copy_by_netcdf4_has_the_same_compression(tmp_path: Path) -> None:
+    """netCDF4 does not compress variables whose level is 0."""
+    netcdf4 = pytest.importorskip("netCDF4")
+    if not (netcdf4.__has_zstandard_support__ and netcdf4.__has_bzip2_support__):
+        pytest.skip("netCDF4 has no plugins")
+    levels = {"zstd": 5, "bzip2": 7, "zlib": 3}
+    with netcdf4.Dataset(tmp_path / "a.nc", "w") as file:
+        file.createDimension("x", 100)
+        for name, level in levels.items():
+            file.createVariable(name, "f8", ("x",), compression=name, complevel=level)[:] = np.arange(100.0)
+    dataset = xarray.open_dataset(tmp_path / "a.nc", engine="penstock")
+    dataset.to_netcdf(tmp_path / "b.nc", engine="netcdf4")
+    for path in ("a.nc", "b.nc"):
+        found = xarray.open_dataset(tmp_path / path, engine="penstock")
+        for name, level in levels.items():
+            assert found[name].encoding[name]
+            assert found[name].encoding["complevel"] == level
+
+
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_references_are_written_to_zarr(tmp_path: Path, zarr_format: int) -> None:
     with h5py.File(tmp_path / "x.h5", "w") as file:

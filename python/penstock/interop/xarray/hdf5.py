@@ -17,6 +17,7 @@ from penstock.interop.xarray.lazy import LazyArray, settled
 from penstock.interop.xarray.zarr import ZarrGroup
 
 _FILTERS = ("zlib", "szip", "zstd", "bzip2", "blosc", "shuffle", "fletcher32")
+_WITH_LEVEL = ("zlib", "zstd", "bzip2")
 
 
 class TextArray(LazyArray):
@@ -151,7 +152,7 @@ def _encoding(storage: dict[str, Any], dimensions: tuple[str, ...], array: Array
     if chunks is not None:
         encoding["preferred_chunks"] = dict(zip(dimensions, array.chunks, strict=True))
     encoding.update({name: name in filters for name in _FILTERS})
-    encoding["complevel"] = filters["zlib"][0] if filters.get("zlib") else 0
+    encoding["complevel"] = next((filters[name][0] for name in _WITH_LEVEL if filters.get(name)), 0)
     if "lzf" in filters:
         encoding.update(compression="lzf", compression_opts=None)
     encoding["original_shape"] = array.shape
