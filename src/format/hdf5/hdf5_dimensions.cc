@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -19,7 +20,7 @@ constexpr unsigned kMostLevels = 1000;
 struct dimension_length {
   std::uint64_t elements = 0;
   bool grows = false;
-  friend bool operator==(const dimension_length&, const dimension_length&) = default;
+  friend auto operator<=>(const dimension_length&, const dimension_length&) = default;
 };
 
 struct numbered_dataset {
@@ -93,15 +94,14 @@ class dimension_walk {
   std::vector<numbered_dataset> out_;
 };
 
+/// For each group and name, the position of a dimension among those of its group.
+using dimension_places = std::map<std::pair<std::string, std::string>, std::size_t>;
+
 // The dimension of that name for the datasets of a group: the group's own, or that of the nearest group above.
-hdf5_dimension* visible_dimension(std::map<std::string, std::vector<hdf5_dimension>>& groups, std::string group,
-                                  const std::string& name) {
+hdf5_dimension* visible_dimension(std::map<std::string, std::vector<hdf5_dimension>>& groups,
+                                  const dimension_places& places, std::string group, const std::string& name) {
   for (;;) {
-    if (const auto here = groups.find(group); here != groups.end()) {
-      const auto found = std::find_if(here->second.begin(), here->second.end(),
-                                      [&](const hdf5_dimension& each) { return each.name == name; });
-      if (found != here->second.end()) return &*found;
-    }
+    if (const auto here = places.find({group, name}); here != places.end()) return &groups.at(group)[here->second];
     if (group.empty()) return nullptr;
     const std::size_t slash = group.rfind('/');
     group.resize(slash == std::string::npos ? 0 : slash);
@@ -111,13 +111,17 @@ hdf5_dimension* visible_dimension(std::map<std::string, std::vector<hdf5_dimensi
 // The dimensions that the scales of each group define. Unlimited ones are as long as their longest dataset.
 std::map<std::string, std::vector<hdf5_dimension>> defined_dimensions(const std::vector<numbered_dataset>& datasets) {
   std::map<std::string, std::vector<hdf5_dimension>> out;
-  for (const numbered_dataset& each : datasets)
-    if (each.is_scale && !each.lengths.empty())
-      out[each.group].push_back({each.name, each.lengths[0].elements, each.lengths[0].grows});
+  dimension_places places;
+  for (const numbered_dataset& each : datasets) {
+    if (!each.is_scale || each.lengths.empty()) continue;
+    std::vector<hdf5_dimension>& of_group = out[each.group];
+    places.emplace(std::pair(each.group, each.name), of_group.size());
+    of_group.push_back({each.name, each.lengths[0].elements, each.lengths[0].grows});
+  }
   for (const numbered_dataset& each : datasets) {
     for (std::size_t d = 0; d < each.names.size(); ++d) {
       if (!each.names[d]) continue;
-      hdf5_dimension* const of = visible_dimension(out, each.group, *each.names[d]);
+      hdf5_dimension* const of = visible_dimension(out, places, each.group, *each.names[d]);
       if (of != nullptr && of->is_unlimited) of->length = std::max(of->length, each.lengths[d].elements);
     }
   }
@@ -131,11 +135,12 @@ std::map<std::string, std::vector<hdf5_dimension>> defined_dimensions(const std:
 result<hdf5_dimension_names> name_hdf5_dimensions(hdf5_file& file, hdf5_tree& tree) {
   dimension_walk walk(file, tree);
   PENSTOCK_TRY(walk.read());
-  std::map<std::string, std::vector<std::pair<std::string, dimension_length>>> known;  // by group
+  // For each group and length, the names in the order in which they were given.
+  std::map<std::string, std::map<dimension_length, std::vector<std::string>>> known;
   std::uint64_t number = 0;
   for (const numbered_dataset& each : walk.datasets()) {
     if (!each.is_scale || each.lengths.empty()) continue;
-    known[each.group].emplace_back(each.name, each.lengths[0]);
+    known[each.group][each.lengths[0]].push_back(each.name);
     ++number;
   }
   hdf5_dimension_names out;
@@ -146,14 +151,15 @@ result<hdf5_dimension_names> name_hdf5_dimensions(hdf5_file& file, hdf5_tree& tr
     std::vector<std::optional<std::string>> names = each.names;
     for (std::size_t d = 0; d < names.size(); ++d) {
       if (names[d]) continue;
-      const auto alike = std::find_if(of_group.begin(), of_group.end(), [&](const auto& one) {
-        return one.second == each.lengths[d] && std::find(names.begin(), names.end(), one.first) == names.end();
+      std::vector<std::string>& alike = of_group[each.lengths[d]];
+      const auto unused = std::find_if(alike.begin(), alike.end(), [&](const std::string& one) {
+        return std::find(names.begin(), names.end(), one) == names.end();
       });
-      if (alike != of_group.end()) {
-        names[d] = alike->first;
+      if (unused != alike.end()) {
+        names[d] = *unused;
       } else {
         names[d] = fmt::format("phony_dim_{}", number++);
-        of_group.emplace_back(*names[d], each.lengths[d]);
+        alike.push_back(*names[d]);
       }
     }
     std::vector<std::string>& to = out.datasets[each.group.empty() ? each.name : each.group + "/" + each.name];
