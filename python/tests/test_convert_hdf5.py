@@ -103,6 +103,23 @@ def test_bytes_stay_bytes_in_hdf5(tmp_path: Path) -> None:
         assert h5py.check_string_dtype(file["x"].dtype).encoding == "ascii"
 
 
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_ascii_text_of_hdf5_is_text_in_zarr(tmp_path: Path, zarr_format: int) -> None:
+    """The character set of old netCDF files is ASCII, also for UTF-8. xarray shows the same for the file and its copy."""
+    h5py, xarray = pytest.importorskip("h5py"), pytest.importorskip("xarray")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x"] = np.arange(3)
+        file["x"].make_scale("x")
+        for name, values in {"text": [b"a", "é".encode(), b""], "bytes": [b"a", b"\xff\xfe", b"c"]}.items():
+            made = file.create_dataset(name, data=np.array(values, object), dtype=h5py.string_dtype("ascii"))
+            made.dims[0].attach_scale(file["x"])
+    copy = ps.convert(tmp_path / "a.h5", tmp_path / "b.zarr", zarr_format=zarr_format, verify=True)
+    assert copy["text"][...].tolist() == ["a", "é", ""]
+    assert copy["bytes"][...].tolist() == [b"a", b"\xff\xfe", b"c"]
+    shown = [xarray.open_dataset(tmp_path / name, engine="penstock")["text"] for name in ("a.h5", "b.zarr")]
+    assert shown[0].values.tolist() == shown[1].values.tolist() == ["a", "é", ""]
+
+
 @pytest.mark.parametrize(
     ("options", "word"),
     [

@@ -26,9 +26,12 @@ struct array_copy {
   std::string path;    ///< within the copied node, for reports
   const copy_options& options;
   copy_report& report;
+  bool as_text = false;  ///< the elements are bytes, and `is_text`: the copy has text
 
   unsigned threads() const;
   copy_stage stage() const noexcept { return options.part.stage; }
+  /// Whether the elements are bytes of HDF5's character set ASCII that are text: all are UTF-8. Reads them.
+  result<bool> is_text() const;
   /// Whether the elements can be copied with these options. Does not write.
   result<> check_elements() const;
   /// Copies metadata and objects byte for byte, or the part of this work that belongs to the stage; so does

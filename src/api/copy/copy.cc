@@ -89,6 +89,7 @@ struct planned_node {
   node from;
   std::string prefix;  ///< of the destination's keys
   std::string path;    ///< within the copied node
+  bool as_text = false;  ///< the copy has text: `array_copy::is_text`
 };
 
 /// Opens every node of the source and checks it against the options: an impossible copy fails before it writes.
@@ -98,9 +99,9 @@ class copy_plan {
 
   result<> add(const node& from, const std::string& prefix, const std::string& path, int depth) {
     if (const auto* a = std::get_if<array>(&from)) {
-      auto checked = check(*a, prefix, path);
-      if (!checked.ok()) return std::move(checked).error().note(fmt::format("copying '{}'", a->uri()));
-      nodes.push_back({from, prefix, path});
+      const auto as_text = check(*a, prefix, path);
+      if (!as_text.ok()) return as_text.error().clone().note(fmt::format("copying '{}'", a->uri()));
+      nodes.push_back({from, prefix, path, *as_text});
       return {};
     }
     const group& g = std::get<group>(from);
@@ -174,11 +175,17 @@ class copy_plan {
     return out;
   }
 
-  result<> check(const array& from, const std::string& prefix, const std::string& path) {
+  // Whether the copy has text. A dry run reads no elements.
+  result<bool> check(const array& from, const std::string& prefix, const std::string& path) {
     ++report.arrays;
     PENSTOCK_ASSIGN(const copy_options options, options_of(from, options_));
-    if (keeps_storage(from, options)) return {};
-    return array_copy{from, to_, prefix, path, options, report}.check_elements();
+    if (keeps_storage(from, options)) return false;
+    array_copy work{from, to_, prefix, path, options, report};
+    if (!options.check_only) {
+      PENSTOCK_ASSIGN(work.as_text, work.is_text());
+    }
+    PENSTOCK_TRY(work.check_elements());
+    return work.as_text;
   }
 
   const std::shared_ptr<store>& to_;
@@ -196,7 +203,7 @@ class copier {
     for (const planned_node& each : plan.nodes) {
       const std::string prefix = each.prefix.substr(above);
       if (const auto* a = std::get_if<array>(&each.from)) {
-        PENSTOCK_TRY(copy_array(*a, prefix, each.path));
+        PENSTOCK_TRY(copy_array(*a, prefix, each));
       } else if (makes_metadata(options_)) {
         PENSTOCK_TRY(copy_group(std::get<group>(each.from), prefix));
       }
@@ -207,10 +214,10 @@ class copier {
   copy_report report;
 
  private:
-  result<> copy_array(const array& from, const std::string& prefix, const std::string& path) {
+  result<> copy_array(const array& from, const std::string& prefix, const planned_node& planned) {
     ++report.arrays;
     PENSTOCK_ASSIGN(const copy_options options, options_of(from, options_));
-    const array_copy work{from, to_, prefix, path, options, report};
+    const array_copy work{from, to_, prefix, planned.path, options, report, planned.as_text};
     const copy_stage stage = options.part.stage;
     result<> done;
     if (stage != copy_stage::compare) done = keeps_storage(from, options) ? work.copy_objects() : work.copy_elements();

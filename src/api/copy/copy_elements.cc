@@ -3,21 +3,27 @@
 #include <fmt/format.h>
 #include <penstock/create.h>
 #include <penstock/open.h>
+#include <penstock/stream.h>
 #include <penstock/variable.h>
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
+#include <optional>
 #include <unordered_set>
+#include <utility>
 
 #include <penstock/extend/json.h>
 #include "api/copy/array_copy.h"
 #include "api/copy/copy_blocks.h"
 #include "array/packed_fields.h"
+#include "array/utf8.h"
 #include "base/checked.h"
 #include "base/counted.h"
 #include "driver/check_create.h"
 #include "driver/metadata_edit.h"
 #include "driver/missing_value.h"
+#include "driver/open_hdf5.h"
 #include "engine/array_state.h"
 #include "format/zarr/zarr_defaults.h"
 
@@ -142,6 +148,7 @@ result<create_options> options_for(const array_copy& what) {
   out.attributes_json = state.attributes_json;
   out.shape = state.shape;
   PENSTOCK_ASSIGN(out.type, without_gaps(state.type));
+  if (what.as_text) out.type = dtype::variable_utf8();
   const auto check_rank = [&](const char* name, const extents& given) -> result<> {
     if (given.size() == state.shape.size()) return {};
     return error(errc::invalid_argument, fmt::format("{} {} are for {}, the array has {}", name, to_string(given),
@@ -297,6 +304,28 @@ copy_step step_of(const array_copy& what, const rechunk_plan& plan) {
 }
 
 }  // namespace
+
+result<bool> array_copy::is_text() const {
+  const array_state& source = from.state();
+  const bool may_be = source.format == kHdf5Format && source.type.kind() == dtype_kind::variable_bytes &&
+                      options.codecs_json.find("vlen-bytes") == std::string::npos;
+  if (!may_be) return false;
+  stream_options how;
+  how.depth = 1;
+  how.threads = options.threads;
+  PENSTOCK_ASSIGN(array_stream blocks, array_stream::make(from, std::move(how)));
+  for (;;) {
+    PENSTOCK_ASSIGN(const std::optional<stream_tile> block, blocks.next());
+    if (!block) return true;
+    PENSTOCK_ASSIGN(const std::uint64_t count, element_count(block->where.size));
+    const std::byte* at = block->values.view.data;
+    for (std::uint64_t i = 0; i < count; ++i, at += sizeof(variable_item)) {
+      variable_item item;
+      std::memcpy(&item, at, sizeof item);
+      if (!is_utf8({item.data, static_cast<std::size_t>(item.size)})) return false;
+    }
+  }
+}
 
 result<> array_copy::check_elements() const {
   const array_state& source = from.state();
