@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -241,6 +242,23 @@ def test_filter_masks_skip_filters_chunk_by_chunk(tmp_path):
     with h5py.File(path) as file:
         assert same(file["x"][...], data)
     assert "  fill chunk (1, 0)" in array.plan() or "\nfill chunk (1, 0)" in array.plan()
+
+
+def test_bytes_after_a_deflate_stream_are_ignored(tmp_path):
+    """As by the HDF5 library. In Zarr they are an error."""
+    wanted = np.arange(40, dtype="<i4")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        made = file.create_dataset("x", (40,), "<i4", chunks=(20,), compression="gzip")
+        for i in (0, 20):
+            made.id.write_direct_chunk((i,), zlib.compress(wanted[i : i + 20].tobytes()) + b"\0" * 5)
+        assert made[...].tolist() == wanted.tolist()
+    array = ps.open(tmp_path / "x.h5", "x")
+    assert array[...].tolist() == wanted.tolist()
+    ps.save_manifest(array, tmp_path / "x.manifest")
+    assert ps.open(tmp_path / "x.manifest")[...].tolist() == wanted.tolist()
+    padded = zlib.compress(wanted.tobytes()) + b"\0"
+    with pytest.raises(ps.CorruptDataError, match="zlib stream ends after"):
+        ps.testing.decode(padded, [{"id": "zlib"}], "<i4", (40,))
 
 
 @pytest.mark.parametrize("filters", [{"shuffle": True}, {"shuffle": True, "compression": "gzip"}])

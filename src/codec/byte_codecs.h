@@ -17,6 +17,7 @@ namespace penstock::inline v0 {
 using codec_factory = result<compiled_codec>(const codec_config& config, const stage_type& input);
 codec_factory make_zstd_codec, make_gzip_codec, make_zlib_codec, make_blosc_codec, make_lz4_codec, make_bz2_codec,
     make_lzma_codec, make_shuffle_codec, make_conditional_codec, make_base64_codec;
+codec_factory make_padded_zlib_codec;  // `codec_chain_options::padded_streams`
 codec_factory make_crc32c_codec, make_crc32_codec, make_adler32_codec, make_fletcher32_codec,
     make_jenkins_lookup3_codec;
 codec_factory make_delta_codec, make_fixedscaleoffset_codec, make_quantize_codec, make_astype_codec,

@@ -26,6 +26,8 @@ struct codec_chain_options {
   /// Zarr v2: filters and a compressor follow `bytes` (or an object codec) in any order. They process items in the
   /// stored byte order, and arrays are not distinguished from bytes.
   bool stored_order_filters = false;
+  /// Bytes after a zlib stream are ignored, as the HDF5 library and numcodecs do. Otherwise they are an error.
+  bool padded_streams = false;
 };
 
 /// The destination of the selected part of a decoded cell: element i of `in_cell` to data + sum(i[d] * strides[d]).

@@ -196,6 +196,22 @@ TEST(CodecChain, ReportsTheSizeThatTheShapeNeeds) {
   EXPECT_EQ(plain.error().notes(), std::vector<std::string>{"decoding with bytes"});
 }
 
+TEST(CodecChain, IgnoresBytesAfterZlibStreamsWithAnOptionOnly) {
+  worker_scratch scratch;
+  const std::string zlib = R"({"name":"numcodecs.zlib"})";
+  const bytes content = smooth_bytes(4096, 1);
+  bytes encoded = encode_all(byte_chain(zlib, 4096), content, scratch);
+  encoded.resize(encoded.size() + 3);
+  bytes out(4096);
+  const auto refused = decode_all(byte_chain(zlib, 4096), encoded, out, scratch);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), errc::corrupt_data);
+  codec_chain_options options;
+  options.padded_streams = true;
+  ASSERT_TRUE(decode_all(byte_chain(zlib, 4096, options), encoded, out, scratch).ok());
+  EXPECT_EQ(out, content);
+}
+
 TEST(CodecChain, EncodesRandomBytesWithinEachCodecsBound) {
   worker_scratch scratch;
   for (const std::string& text : byte_codec_texts()) {

@@ -108,6 +108,7 @@ result<compiled_codec> make_known(const entry& known, const codec_config& config
     return error{errc::unsupported, fmt::format("codec '{}' does not support elements of variable length ({})",
                                                 config.name, input.type.name())};
   }
+  if (options.padded_streams && known.make == make_zlib_codec) return make_padded_zlib_codec(config, input);
   return known.make(config, input);
 }
 

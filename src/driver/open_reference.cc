@@ -154,6 +154,7 @@ result<array> open_parts(const std::shared_ptr<context>& with, referenced_array 
     return error(errc::corrupt_data, "the references have no metadata of an array");
   codec_chain_options codecs;
   codecs.external = with->state().codecs();
+  codecs.padded_streams = true;
   PENSTOCK_ASSIGN(const std::shared_ptr<const zarr_layout> cells, zarr_layout::make(what.metadata, codecs));
   PENSTOCK_ASSIGN(std::shared_ptr<const chunk_layout> layout, layout_of(what, cells, codecs));
 

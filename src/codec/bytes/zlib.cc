@@ -13,7 +13,7 @@ constexpr int kLibraryDefault = 6;  // zlib's choice for level -1
 
 class zlib_codec final : public byte_codec {
  public:
-  explicit zlib_codec(int level) noexcept : level_(level) {}
+  zlib_codec(int level, bool padded) noexcept : level_(level), padded_(padded) {}
 
   std::string_view name() const override { return "zlib"; }
   std::string describe() const override { return fmt::format("zlib(level={})", level_); }
@@ -39,7 +39,7 @@ class zlib_codec final : public byte_codec {
       default:
         return error{errc::corrupt_data, fmt::format("zlib stream of {} bytes is damaged", encoded.size())};
     }
-    if (used != encoded.size()) {
+    if (used != encoded.size() && !padded_) {
       return error{errc::corrupt_data,
                    fmt::format("zlib stream ends after {} bytes, there are {}", used, encoded.size())};
     }
@@ -59,14 +59,23 @@ class zlib_codec final : public byte_codec {
 
  private:
   int level_;
+  bool padded_;  // bytes may follow the stream
 };
+
+result<compiled_codec> make_zlib(const codec_config& config, const stage_type& input, bool padded) {
+  PENSTOCK_ASSIGN(const codec_members members, codec_members::of(config, {"level"}));
+  PENSTOCK_ASSIGN(const std::int64_t level, members.integer("level", -1, 9, 1));
+  return compressed_stage(std::make_shared<zlib_codec>(static_cast<int>(level), padded), input);
+}
 
 }  // namespace
 
 result<compiled_codec> make_zlib_codec(const codec_config& config, const stage_type& input) {
-  PENSTOCK_ASSIGN(const codec_members members, codec_members::of(config, {"level"}));
-  PENSTOCK_ASSIGN(const std::int64_t level, members.integer("level", -1, 9, 1));
-  return compressed_stage(std::make_shared<zlib_codec>(static_cast<int>(level)), input);
+  return make_zlib(config, input, false);
+}
+
+result<compiled_codec> make_padded_zlib_codec(const codec_config& config, const stage_type& input) {
+  return make_zlib(config, input, true);
 }
 
 }  // namespace penstock::inline v0

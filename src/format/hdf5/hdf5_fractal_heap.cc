@@ -178,7 +178,7 @@ result<std::vector<std::byte>> hdf5_fractal_heap::decoded(std::uint64_t address,
     codecs.push_back(std::move(config));
   }
   codec_chain_options options;
-  options.stored_order_filters = true;
+  options.stored_order_filters = options.padded_streams = true;
   PENSTOCK_ASSIGN(const codec_chain chain, codec_chain::compile(codecs, dtype::raw(1), {bytes}, options));
   std::vector<std::byte> out(static_cast<std::size_t>(bytes));
   decode_target target;
