@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <span>
 #include <vector>
 
 #include <penstock/variable.h>
@@ -225,23 +226,32 @@ void for_each_of_list(const dtype& list, const variable_item& from, const Each& 
     for (const variable_item& one : split_list(from)) each(reinterpret_cast<const std::byte*>(&one));
     return;
   }
-  const std::uint64_t bytes = list.item()->item_bytes();
+  const std::uint64_t bytes = list.list_item_bytes();
   for (std::uint64_t at = 0; at + bytes <= from.size; at += bytes) each(from.data + at);
+}
+
+/// An item of a list, which may be an array of `shape`. Moves `item` past it.
+std::string nested_text(const dtype& type, std::span<const std::uint64_t> shape, const std::byte*& item) {
+  if (shape.empty()) {
+    std::string one = item_text(type, item);
+    item += type.item_bytes();
+    return one;
+  }
+  std::string out = "[";
+  for (std::uint64_t i = 0; i < shape[0]; ++i) {
+    if (i != 0) out += ' ';
+    out += nested_text(type, shape.subspan(1), item);
+  }
+  return out + "]";
 }
 
 std::string list_text(const dtype& type, const variable_item& from) {
   std::string out = "[";
   for_each_of_list(type, from, [&](const std::byte* each) {
     if (out.size() > 1) out += ' ';
-    out += item_text(*type.item(), each);
+    out += nested_text(*type.item(), type.item_shape(), each);
   });
   return out + "]";
-}
-
-json list_json(const dtype& type, const variable_item& from) {
-  json::array_t out;
-  for_each_of_list(type, from, [&](const std::byte* each) { out.push_back(item_json(*type.item(), each)); });
-  return out;
 }
 
 json nested(dtype type, const extents& shape, std::size_t d, const std::byte*& item) {
@@ -253,6 +263,13 @@ json nested(dtype type, const extents& shape, std::size_t d, const std::byte*& i
   json::array_t values;
   for (std::uint64_t i = 0; i < shape[d]; ++i) values.push_back(nested(type, shape, d + 1, item));
   return values;
+}
+
+json list_json(const dtype& type, const variable_item& from) {
+  json::array_t out;
+  const extents shape(type.item_shape());
+  for_each_of_list(type, from, [&](const std::byte* each) { out.push_back(nested(*type.item(), shape, 0, each)); });
+  return out;
 }
 
 bool no_elements(const extents& shape) { return std::find(shape.begin(), shape.end(), 0U) != shape.end(); }

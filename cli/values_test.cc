@@ -141,6 +141,8 @@ TEST(ItemText, ListsShowTheirItems) {
   const dtype numbers = dtype::variable_list(dtype(dtype_kind::unsigned_integer, 8)).value();
   EXPECT_EQ(shown(numbers, "\1\2\3"sv), "[1 2 3] [1,2,3]");
   EXPECT_EQ(shown(numbers, ""sv), "[] []");
+  const dtype pairs = dtype::variable_list(dtype(dtype_kind::unsigned_integer, 8), {2}).value();
+  EXPECT_EQ(shown(pairs, "\1\2\3\4"sv), "[[1 2] [3 4]] [[1,2],[3,4]]");
   const std::string_view nested = "\2\0\0\0\1\2\0\0\0\0"sv;
   EXPECT_EQ(shown(dtype::variable_list(numbers).value(), nested), "[[1 2] []] [[1,2],[]]");
   EXPECT_EQ(shown(dtype::variable_list(dtype::variable_utf8()).value(), "\1\0\0\0a\0\0\0\0"sv), R"(['a' ''] ["a",""])");

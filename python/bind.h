@@ -308,6 +308,8 @@ auto call_engine(Work&& work) {
 /// object).
 /// \error unsupported  Neither has it.
 nb::object numpy_dtype(const dtype& type);
+/// The same for the items of a list, which may be arrays. \pre They have a fixed size, or are lists.
+nb::object list_item_dtype(const dtype& list);
 /// The element type of a NumPy dtype, or of an argument of numpy.dtype(); byte order does not count. Object dtypes are
 /// `object`.
 dtype dtype_of(nb::handle numpy_type);

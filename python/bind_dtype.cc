@@ -83,7 +83,7 @@ nb::object list_dtype(const dtype& list) {
   const dtype& item = *list.item();
   nb::object made = item.kind() == dtype_kind::variable_utf8    ? object_dtype(module("builtins").attr("str"))
                     : item.kind() == dtype_kind::variable_bytes ? object_dtype(module("builtins").attr("bytes"))
-                                                                : numpy_dtype(item);
+                                                                : list_item_dtype(list);
   return object_dtype(std::move(made));
 }
 
@@ -131,6 +131,14 @@ dtype structure_of(nb::handle numpy_type) {
 dtype parse(nb::handle text) { return unwrap(dtype::from_name(utf8_of(text))); }
 
 }  // namespace
+
+nb::object list_item_dtype(const dtype& list) {
+  nb::object made = numpy_dtype(*list.item());
+  if (list.item_shape().empty()) return made;
+  nb::list shape;
+  for (const std::uint64_t length : list.item_shape()) shape.append(length);
+  return module("numpy").attr("dtype")(nb::make_tuple(made, nb::tuple(shape)));
+}
 
 nb::object numpy_dtype(const dtype& type) {
   switch (type.kind()) {

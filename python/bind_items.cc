@@ -61,9 +61,9 @@ variable_item bytes_item(PyObject* element, item_arena& arena) {
   return unwrap(std::move(copied));
 }
 
-// The dtype of an array of one list's items; None: they are objects.
+// The dtype of an array of one list's items; None: they are objects. That of arrays gives further dimensions to it.
 nb::object dtype_of_items(const dtype& list) {
-  return list.item() == nullptr || list.item()->variable_length() ? nb::none() : numpy_dtype(*list.item());
+  return list.item() == nullptr || list.item()->variable_length() ? nb::none() : list_item_dtype(list);
 }
 
 // A list, converted from anything from which NumPy makes a one-dimensional array.
@@ -94,7 +94,7 @@ PyObject* object_of_nested(const variable_item& list, const dtype& type) {
   return made.release().ptr();
 }
 
-// A new array of one dimension, which owns its memory. \param item_type  `dtype_of_items`.
+// A new array, which owns its memory. \param item_type  `dtype_of_items`.
 PyObject* object_of_list(const variable_item& item, const dtype& type, nb::handle item_type) {
   if (type.item()->variable_length()) return object_of_nested(item, type);
   nb::object memory = nb::steal(
@@ -118,7 +118,8 @@ item_block::item_block(const dtype& type, nb::handle values) : type_(type), aren
   for (const nb::handle size : nb::object(owned.attr("shape"))) shape_.push_back(nb::cast<std::uint64_t>(size));
   items_.resize(static_cast<std::size_t>(unwrap(element_count(shape_))));
   PyObject** const objects = items_.empty() ? nullptr : objects_in(owned.ptr());
-  if (is_nested_list(type)) raise(error(errc::unsupported, "lists of lists and of text are read only: " + type.name()));
+  if (is_nested_list(type))
+    raise(error(errc::unsupported, "lists of lists, arrays and text are read only: " + type.name()));
   const nb::object item_type = dtype_of_items(type);
   for (std::size_t i = 0; i < items_.size(); ++i) {
     if (type.kind() == dtype_kind::variable_utf8) {

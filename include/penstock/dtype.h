@@ -100,8 +100,10 @@ class PENSTOCK_API dtype {
   static dtype timedelta(time_unit unit, std::uint32_t scale = 1) noexcept;
 
   /// Lists, each of any number of items: ragged arrays. HDF5 has them; Zarr 2 if items have a fixed size (vlen-array).
-  /// \error unsupported  Items below a byte, objects, over 32 levels. \error invalid_argument  Items without bytes.
-  static result<dtype> variable_list(dtype item);
+  /// \param shape  Of items that are arrays, in C order, whose elements are of type `item`; empty: single items.
+  /// \error unsupported  Items below a byte, objects, arrays of elements of variable length, over 32 levels; arrays
+  /// beyond 2^28 bytes. \error invalid_argument  Items without bytes.
+  static result<dtype> variable_list(dtype item, const extents& shape = {});
 
   /// A structure of `fields`.
   ///
@@ -131,8 +133,12 @@ class PENSTOCK_API dtype {
   std::uint32_t scale() const noexcept { return scale_; }
   /// For a structure, by offset; else empty.
   std::span<const dtype_field> fields() const noexcept;
-  /// For lists of variable length, the type of their items; else null.
+  /// For lists of variable length, the type of their items, or of the elements of items that are arrays; else null.
   const dtype* item() const noexcept;
+  /// For lists of arrays, the shape of an item; else empty.
+  std::span<const std::uint64_t> item_shape() const noexcept;
+  /// For lists of items of a fixed size, the bytes of an item; else 0.
+  std::uint64_t list_item_bytes() const noexcept;
   /// Null if no field has that name.
   const dtype_field* field(std::string_view name) const noexcept;
 
@@ -166,7 +172,7 @@ class PENSTOCK_API dtype {
   time_unit unit_ = time_unit::generic;
   std::uint32_t bits_ = 8;
   std::uint32_t scale_ = 1;
-  std::shared_ptr<const field_list> fields_;  // of a structure; for lists, one: the type of their items
+  std::shared_ptr<const field_list> fields_;  // of a structure; for lists, one: the type and shape of their items
 };
 
 /// A field of a structure: `type`, or a C-order block of `shape` of them.

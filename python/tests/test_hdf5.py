@@ -220,7 +220,8 @@ def test_attributes_groups_and_dimension_names(tmp_path):
 def test_unsupported_datasets_are_refused_by_name(tmp_path):
     path = tmp_path / "x.h5"
     with h5py.File(path, "w") as file:
-        file.create_dataset("lists", (3,), h5py.vlen_dtype(np.dtype(("i4", (2,)))))
+        texts = h5py.h5t.array_create(h5py.h5t.py_create(h5py.string_dtype(), logical=True), (2,))
+        h5py.h5d.create(file.id, b"lists", h5py.h5t.vlen_create(texts), h5py.h5s.create_simple((3,)))
         h5py.h5d.create(file.id, b"times", h5py.h5t.UNIX_D32LE, h5py.h5s.create_simple((3,)))
         file["number"] = np.zeros(2, "i2")
         layout = h5py.VirtualLayout((4,), h5py.string_dtype())
@@ -232,7 +233,7 @@ def test_unsupported_datasets_are_refused_by_name(tmp_path):
         file.create_virtual_dataset("of_lists", layout)
         file["kind"] = np.dtype("i4")
     for name, words in {
-        "lists": "lists of arrays",
+        "lists": "lists of arrays of text",
         "times": "H5T_TIME",
         "virtual": "text of variable length cannot show a source of int16",
         "of_lists": r"text of variable length cannot show a source of variable_length_list\[uint8\]",

@@ -254,9 +254,10 @@ def test_rows_are_selections_of_the_dataset(tmp_path: Path) -> None:
 
 
 def test_members_that_are_not_readable_are_named(tmp_path: Path) -> None:
-    """The unreadable member has lists of arrays; the others are readable."""
+    """The unreadable member has lists of arrays of text; the others are readable."""
     with h5py.File(tmp_path / "x.h5", "w") as file:
-        inner = h5py.h5t.vlen_create(h5py.h5t.array_create(h5py.h5t.STD_I32LE, (2,)))
+        text = h5py.h5t.py_create(h5py.string_dtype(), logical=True)
+        inner = h5py.h5t.vlen_create(h5py.h5t.array_create(text, (2,)))
         kind = h5py.h5t.create(h5py.h5t.COMPOUND, 24)
         kind.insert(b"n", 0, h5py.h5t.STD_I32LE)
         kind.insert(b"lists", 8, inner)

@@ -129,6 +129,46 @@ def item_types() -> dict[str, tuple[Any, str]]:
     }
 
 
+def write_lists(made: Any, lists: list[np.ndarray], item: Any) -> None:
+    """Writes lists of items of an HDF5 type in memory: h5py converts no items and has no lists of arrays, but its
+    library does, from its own structures."""
+    structures = np.array([(len(each), each.ctypes.data) for each in lists], "u8")
+    kind = h5py.h5t.vlen_create(item)
+    everything = ctypes.c_int64(0)
+    handles = ctypes.c_int64(made.id), ctypes.c_int64(kind.id)
+    memory = structures.ctypes.data_as(ctypes.c_void_p)
+    assert library().H5Dwrite(*handles, everything, everything, everything, memory) >= 0
+
+
+@pytest.mark.parametrize("name", ["<i4", ">f8", "integers of 3 bytes", "text with spaces"])
+def test_lists_of_arrays(tmp_path: Path, name: str) -> None:
+    types = item_types()
+    stored, item = types[name] if name in types else (h5py.h5t.py_create(np.dtype(name)), name[1:])
+    values = np.arange(-9, 33).reshape(7, 2, 3)
+    values = np.char.mod("%d", values).astype("S5") if item == "S5" else values.astype(item)
+    want = [values[:3], values[:0], values[3:4], values[2:]]
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        kind = h5py.h5t.vlen_create(h5py.h5t.array_create(stored, (2, 3)))
+        made = h5py.h5d.create(file.id, b"x", kind, h5py.h5s.create_simple((2, 2)))
+        write_lists(made, want, h5py.h5t.array_create(h5py.h5t.py_create(np.dtype(item)), (2, 3)))
+        if name == "<i4":
+            assert [each.tolist() for each in file["x"][...].ravel()] == [each.tolist() for each in want]
+    array = ps.open(tmp_path / "x.h5", "x")
+    got = array[...]
+    assert got.shape == (2, 2)
+    assert [(each.shape, each.dtype) for each in got.ravel()] == [(each.shape, each.dtype) for each in want]
+    assert [each.tolist() for each in got.ravel()] == [each.tolist() for each in want]
+    assert array[1, 0].tolist() == want[2].tolist()
+    assert array.dtype.metadata == {"vlen": np.dtype((item, (2, 3)))}
+    ps.save_manifest(array, tmp_path / "x.manifest")
+    again = ps.open(tmp_path / "x.manifest")[...]
+    assert [each.tolist() for each in again.ravel()] == [each.tolist() for each in want]
+    with pytest.raises(ps.UnsupportedError, match="lists in Zarr have single items of a fixed size"):
+        ps.copy(array, tmp_path / "y.zarr", zarr_format=2)
+    with pytest.warns(UserWarning, match="single items of a fixed size"):
+        ps.copy(tmp_path / "x.h5", tmp_path / "z.zarr", zarr_format=2)
+
+
 @pytest.mark.parametrize("name", item_types())
 @pytest.mark.parametrize("chunks", [None, (3,)])
 def test_items_of_lists_are_converted(tmp_path: Path, name: str, chunks: tuple[int, ...] | None) -> None:
@@ -141,13 +181,7 @@ def test_items_of_lists_are_converted(tmp_path: Path, name: str, chunks: tuple[i
             properties.set_chunk(chunks)
         space = h5py.h5s.create_simple((len(want),))
         made = h5py.h5d.create(file.id, b"x", h5py.h5t.vlen_create(stored), space, properties)
-        # h5py does not convert the items of lists when it writes: the library does, from its own structures.
-        structures = np.array([(each.size, each.ctypes.data) for each in want], "u8")
-        kind = h5py.h5t.vlen_create(h5py.h5t.py_create(np.dtype(item)))
-        everything = ctypes.c_int64(0)
-        handles = ctypes.c_int64(made.id), ctypes.c_int64(kind.id)
-        memory = structures.ctypes.data_as(ctypes.c_void_p)
-        assert library().H5Dwrite(*handles, everything, everything, everything, memory) >= 0
+        write_lists(made, want, h5py.h5t.py_create(np.dtype(item)))
     array = ps.open(tmp_path / "x.h5", "x")
     assert [each.tolist() for each in array[...]] == [each.tolist() for each in want]
     assert [each.dtype for each in array[...]] == [np.dtype(item)] * len(want)

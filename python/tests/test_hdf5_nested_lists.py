@@ -155,9 +155,9 @@ def test_nested_lists_are_not_written_to_zarr(tmp_path: Path) -> None:
         file.create_dataset("x", (4,), types()["text"])
         file["y"] = np.arange(3)
     for zarr_format in (2, 3):
-        with pytest.raises(ps.UnsupportedError, match="lists in Zarr have items of a fixed size"):
+        with pytest.raises(ps.UnsupportedError, match="lists in Zarr have single items of a fixed size"):
             ps.copy(ps.open(tmp_path / "x.h5", "x"), tmp_path / f"one{zarr_format}.zarr", zarr_format=zarr_format)
-        with pytest.warns(UserWarning, match="Zarr stores lists of items of a fixed size only"):
+        with pytest.warns(UserWarning, match="Zarr stores lists of single items of a fixed size only"):
             ps.copy(tmp_path / "x.h5", tmp_path / f"{zarr_format}.zarr", zarr_format=zarr_format)
         assert list(ps.open_group(tmp_path / f"{zarr_format}.zarr")) == ["y"]
 

@@ -89,21 +89,35 @@ result<dtype> dtype::structured(std::vector<dtype_field> fields, std::uint32_t i
   return made;
 }
 
-result<dtype> dtype::variable_list(dtype item) {
+result<dtype> dtype::variable_list(dtype item, const extents& shape) {
   if (item.kind() == dtype_kind::object || item.bits() % 8 != 0)
     return error(errc::unsupported, fmt::format("lists of {} are not supported", item.name()));
   int depth = 1;
   for (const dtype* each = item.item(); each != nullptr; each = each->item()) ++depth;
   if (depth > kMostNesting)
     return error(errc::unsupported, fmt::format("lists are nested deeper than {}", kMostNesting));
-  if (item.item_bytes() == 0) return error(errc::invalid_argument, "the items of a list have no bytes");
+  if (!shape.empty() && item.variable_length())
+    return error(errc::unsupported, fmt::format("lists of arrays of {} are not supported", item.name()));
+  dtype_field one{{}, std::move(item), 0, shape};
+  if (one.bytes() == 0) return error(errc::invalid_argument, "the items of a list have no bytes");
+  if (one.bytes() > kMostItemBytes) return error(errc::unsupported, "an item of a list is longer than 2^28 bytes");
   dtype made(dtype_kind::variable_list, 0);
-  made.fields_ = std::make_shared<const field_list>(field_list{{{}, std::move(item), 0, {}}});
+  made.fields_ = std::make_shared<const field_list>(field_list{std::move(one)});
   return made;
 }
 
 const dtype* dtype::item() const noexcept {
   return kind_ == dtype_kind::variable_list ? &fields_->front().type : nullptr;
+}
+
+std::span<const std::uint64_t> dtype::item_shape() const noexcept {
+  if (kind_ != dtype_kind::variable_list) return {};
+  const extents& shape = fields_->front().shape;
+  return {shape.data(), shape.size()};
+}
+
+std::uint64_t dtype::list_item_bytes() const noexcept {
+  return kind_ == dtype_kind::variable_list && !item()->variable_length() ? fields_->front().bytes() : 0;
 }
 
 std::span<const dtype_field> dtype::fields() const noexcept {

@@ -202,7 +202,8 @@ std::string dtype::name() const {
     case dtype_kind::object:
       return "object";
     case dtype_kind::variable_list:
-      return fmt::format("variable_length_list[{}]", item()->name());
+      return fmt::format("variable_length_list[{}{}]", item()->name(),
+                         item_shape().empty() ? std::string() : " " + to_string(fields_->front().shape));
     default:
       break;
   }

@@ -27,6 +27,24 @@ TEST(Dtype, ListsHaveItemsOfAFixedSize) {
   EXPECT_EQ(dtype::variable_list(dtype::raw(0)).error().code(), errc::invalid_argument);
 }
 
+TEST(Dtype, ListsCanHaveArraysAsItems) {
+  const dtype int16(dtype_kind::signed_integer, 16);
+  const dtype pairs = dtype::variable_list(int16, {2, 3}).value();
+  EXPECT_EQ(pairs.name(), "variable_length_list[int16 (2, 3)]");
+  EXPECT_TRUE(*pairs.item() == int16);
+  EXPECT_EQ(pairs.item_shape().size(), 2U);
+  EXPECT_EQ(pairs.item_shape()[1], 3U);
+  EXPECT_EQ(pairs.list_item_bytes(), 12U);
+  EXPECT_EQ(dtype::variable_list(int16).value().list_item_bytes(), 2U);
+  EXPECT_FALSE(pairs == dtype::variable_list(int16).value());
+  EXPECT_FALSE(pairs == dtype::variable_list(int16, {3, 2}).value());
+  EXPECT_TRUE(is_nested_list(pairs));
+  EXPECT_TRUE(int16.item_shape().empty());
+  EXPECT_EQ(dtype::variable_list(int16, {2, 0}).error().code(), errc::invalid_argument);
+  EXPECT_EQ(dtype::variable_list(int16, {std::uint64_t{1} << 40, 2}).error().code(), errc::unsupported);
+  EXPECT_EQ(dtype::variable_list(dtype::variable_utf8(), {2}).error().code(), errc::unsupported);
+}
+
 TEST(Dtype, ListsCanHaveListsAndTextAsItems) {
   const dtype int16(dtype_kind::signed_integer, 16);
   const dtype list = dtype::variable_list(int16).value();

@@ -11,9 +11,9 @@
 
 namespace penstock::inline v0 {
 
-/// Whether elements are lists whose items have variable length. Zarr does not store them.
+/// Whether elements are lists whose items have variable length, or are arrays. Zarr does not store them.
 inline bool is_nested_list(const dtype& type) noexcept {
-  return type.item() != nullptr && type.item()->variable_length();
+  return type.item() != nullptr && (type.item()->variable_length() || !type.item_shape().empty());
 }
 
 /// Items of variable length within a list: each has the number of its bytes before it.

@@ -154,6 +154,23 @@ TEST(Stages, ListsHaveTheByteOrderOfTheirCodec) {
   EXPECT_EQ(refusal(R"(["vlen-array"])", dtype::variable_bytes(), {2}), errc::unsupported);
 }
 
+TEST(Stages, ListsOfArraysHaveWholeItemsInNativeOrder) {
+  using namespace std::string_view_literals;
+  const dtype type = dtype::variable_list(dtype(dtype_kind::signed_integer, 16), {2}).value();
+  const codec_chain chain =
+      chain_of(R"([{"name": "vlen-array", "configuration": {"dtype": [">i2", [2]]}}])", type, {1});
+  worker_scratch scratch;
+  item_arena arena;
+  scratch.arena = &arena;
+  std::vector<variable_item> items(1);
+  const std::string_view stored = "\1\0\0\0\4\0\0\0\1\2\3\4"sv;
+  ASSERT_TRUE(decode_items(chain, std::as_bytes(std::span(stored)), items, scratch).ok());
+  EXPECT_EQ(items[0].text(), "\2\1\4\3");
+  const std::string_view half = "\1\0\0\0\2\0\0\0\1\2"sv;
+  EXPECT_EQ(decode_items(chain, std::as_bytes(std::span(half)), items, scratch).error().message(),
+            "vlen-array item 0 has 2 bytes, not a multiple of 4");
+}
+
 TEST(Stages, ListsOfListsAndOfTextAreCheckedAndInNativeOrder) {
   using namespace std::string_view_literals;
   const dtype int16(dtype_kind::signed_integer, 16);

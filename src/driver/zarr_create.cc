@@ -125,7 +125,7 @@ result<> set_v2_codecs(const create_options& options, zarr_metadata& out) {
   if (!out.type.variable_length() || out.type.kind() == dtype_kind::object) return {};
   if (is_nested_list(out.type))
     return error(errc::unsupported,
-                 fmt::format("{} is not written: lists in Zarr have items of a fixed size", out.type.name()));
+                 fmt::format("{} is not written: lists in Zarr have single items of a fixed size", out.type.name()));
   const std::string wanted = out.type.kind() == dtype_kind::variable_utf8   ? "vlen-utf8"
                              : out.type.kind() == dtype_kind::variable_list ? "vlen-array"
                                                                             : "vlen-bytes";

@@ -370,8 +370,8 @@ def _without_a_type(dtype: np.dtype[Any], zarr_format: int) -> str:
     """Why Zarr has no data type for a dtype; empty if it has one."""
     metadata: Mapping[str, Any] = dtype.metadata or {}
     vlen = metadata.get("vlen")
-    if isinstance(vlen, np.dtype) and vlen.hasobject:
-        return "Zarr stores lists of items of a fixed size only"
+    if isinstance(vlen, np.dtype) and (vlen.hasobject or vlen.subdtype is not None):
+        return "Zarr stores lists of single items of a fixed size only"
     if zarr_format != 2 and vlen is not None:
         return "Zarr v3 has no data type for lists of variable length"
     return "Zarr has no data type for long doubles" if _has_long_doubles(dtype) else ""

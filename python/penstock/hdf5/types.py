@@ -10,13 +10,18 @@ from penstock.core.errors import UnsupportedError
 
 
 def numpy_dtype(stored: Any) -> np.dtype[Any]:
-    """NumPy's dtype for a dtype of .zarray or of the items of lists; fields without a name are gaps."""
+    """NumPy's dtype for a dtype of .zarray or of the items of lists; fields without a name are gaps.
+
+    Items of lists may be arrays: a pair of a dtype and a shape.
+    """
     if isinstance(stored, str):
         return np.dtype(stored)
     if isinstance(stored, dict):  # the codec of items of variable length
         kinds = {"vlen-utf8": str, "vlen-bytes": bytes}
         vlen = numpy_dtype(stored["dtype"]) if "dtype" in stored else kinds[stored["id"]]
         return np.dtype("O", metadata={"vlen": vlen})
+    if len(stored) == 2 and stored[1] and isinstance(stored[1][0], int):
+        return np.dtype((numpy_dtype(stored[0]), tuple(stored[1])))
     parts: dict[str, list[Any]] = {"names": [], "formats": [], "offsets": []}
     at = 0
     for name, inner, *shape in stored:

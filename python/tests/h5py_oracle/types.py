@@ -214,16 +214,13 @@ def stored_type(tid: Any) -> StoredType:
         axes = tuple(tid.get_array_dims()) + inner.shape
         return StoredType(inner.dtype, axes, inner.bits, inner.texts, variable=inner.variable)
     if kind == h5t.VLEN:
-        _check_list(stored_type(tid.get_super()))
+        item = stored_type(tid.get_super())
+        if item.shape and item.variable:
+            raise _refuse("lists of arrays of text, lists or references")
         return StoredType("|O", variable=True)
     if kind == h5t.REFERENCE:
         return StoredType("|O", variable=True)
     raise _refuse({h5t.TIME: "H5T_TIME"}.get(kind, f"class {kind}"))
-
-
-def _check_list(item: StoredType) -> None:
-    if item.shape:
-        raise _refuse("lists of arrays")
 
 
 def fill_json(item: np.ndarray[Any, Any], stored: StoredType) -> Any:

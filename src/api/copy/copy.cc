@@ -87,8 +87,8 @@ result<copy_options> options_of(const array& from, const copy_options& options) 
 /// A node of the source and the destination of its copy.
 struct planned_node {
   node from;
-  std::string prefix;  ///< of the destination's keys
-  std::string path;    ///< within the copied node
+  std::string prefix;    ///< of the destination's keys
+  std::string path;      ///< within the copied node
   bool as_text = false;  ///< the copy has text: `array_copy::is_text`
 };
 
@@ -122,7 +122,7 @@ class copy_plan {
       if (child.ok() && g.format() == kHdf5Format && is_without_form(*child)) {
         const auto* const a = std::get_if<array>(&*child);
         report.omitted.push_back({inner, is_nested_list(a->type())
-                                             ? "Zarr stores lists of items of a fixed size only"
+                                             ? "Zarr stores lists of single items of a fixed size only"
                                              : "Zarr v3 has no data type for lists of variable length"});
       } else if (child.ok()) {
         PENSTOCK_TRY(add(*child, prefix + name + "/", inner, depth + 1));

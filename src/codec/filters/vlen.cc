@@ -42,20 +42,20 @@ variable_item item_at(std::span<const std::byte> items, std::uint64_t i) noexcep
 
 /// How vlen-array stores the items of a list.
 struct list_items {
-  dtype type;
+  dtype type;                 // of an item, or of the elements of items that are arrays
+  std::uint64_t bytes = 0;    // of an item of a fixed size
   std::vector<bool> swapped;  // which of its leaves have the other byte order than this machine; empty: none
   std::shared_ptr<const list_items> inner;  // of items that are lists
 
   /// Checks the bytes of a list, and converts them between the stored byte order and that of memory, in either
   /// direction. \returns What is wrong; empty: nothing.
-  std::string finish(std::byte* at, std::uint64_t bytes) const {
+  std::string finish(std::byte* at, std::uint64_t length) const {
     if (!type.variable_length()) {
-      const std::uint64_t item = type.item_bytes();
-      if (bytes % item != 0) return fmt::format("has {} bytes, not a multiple of {}", bytes, item);
-      if (!swapped.empty()) swap_items(at, bytes / item, type, swapped);
+      if (length % bytes != 0) return fmt::format("has {} bytes, not a multiple of {}", length, bytes);
+      if (!swapped.empty()) swap_items(at, length / type.item_bytes(), type, swapped);
       return {};
     }
-    std::span<const std::byte> left(at, static_cast<std::size_t>(bytes));
+    std::span<const std::byte> left(at, static_cast<std::size_t>(length));
     for (std::uint64_t i = 0; !left.empty(); ++i) {
       const auto item = take_list_item(left);
       if (!item) return fmt::format("ends within item {} of a list", i);
@@ -225,6 +225,7 @@ result<list_items> items_in(const json& stored, const dtype& list) {
   };
   list_items out;
   out.type = *list.item();
+  out.bytes = list.list_item_bytes();
   if (out.type.variable_length()) {
     const json* const inner = stored.find("dtype");
     if (out.type.item() == nullptr) return out;
@@ -233,7 +234,10 @@ result<list_items> items_in(const json& stored, const dtype& list) {
     out.inner = std::make_shared<const list_items>(std::move(made));
     return out;
   }
-  add_orders(stored, out.swapped);
+  // Of arrays, the pair of the type of their elements and their shape.
+  const json::array_t* const parts = list.item_shape().empty() ? nullptr : stored.as_array();
+  if (!list.item_shape().empty() && (parts == nullptr || parts->size() != 2)) return wrong();
+  add_orders(parts == nullptr ? stored : parts->front(), out.swapped);
   if (out.swapped.size() != leaf_count(out.type)) return wrong();
   if (std::find(out.swapped.begin(), out.swapped.end(), true) == out.swapped.end()) out.swapped.clear();
   return out;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <penstock/dtype.h>
+#include <penstock/shape.h>
 
 #include <algorithm>
 #include <array>
@@ -21,6 +22,7 @@ using kind = hdf5_type::kind;
 /// The most texts in all members of a compound: each adds an entry to a codec's configuration.
 constexpr std::uint64_t kMostMemberTexts = 1000;
 constexpr std::size_t kMostTexts = std::size_t{1} << 16;
+constexpr std::uint64_t kMostItemBytes = std::uint64_t{1} << 28;  // of lists, as `dtype` has them
 
 error refuse(std::string_view what) {
   return {errc::unsupported, fmt::format("HDF5 elements of {} are not readable", what)};
@@ -289,8 +291,12 @@ json codec_of(const hdf5_element& element, bool utf8) {
 
 result<std::shared_ptr<const hdf5_list_item>> list_item_of(const hdf5_type& type) {
   PENSTOCK_ASSIGN(hdf5_element element, hdf5_element_of(type));
-  if (!element.shape.empty()) return refuse("lists of arrays");
-  if (element.item_bytes == 0) return refuse("lists of items without bytes");
+  if (!element.shape.empty() && element.is_elsewhere()) return refuse("lists of arrays of text, lists or references");
+  if (element.shape.size() >= kMaxRank)
+    return refuse(fmt::format("lists of arrays of {} dimensions", element.shape.size()));
+  if (element.item_bytes == 0 || type.bytes == 0) return refuse("lists of items without bytes");
+  const std::uint64_t item_bytes = std::uint64_t{type.bytes} / element.stored_bytes * element.item_bytes;
+  if (item_bytes > kMostItemBytes) return refuse(fmt::format("lists of items of {} bytes", item_bytes));
   hdf5_list_item out;
   out.stored_bytes = type.bytes;
   out.elsewhere = element.elsewhere;
@@ -299,10 +305,11 @@ result<std::shared_ptr<const hdf5_list_item>> list_item_of(const hdf5_type& type
     out.type = codec_of(element, type.utf8);
     return std::make_shared<const hdf5_list_item>(std::move(out));
   }
-  out.item_bytes = element.item_bytes;
+  out.item_bytes = static_cast<std::uint32_t>(item_bytes);
   json::array_t codecs = element.codecs();
   if (!codecs.empty()) out.codec = std::move(codecs.front());
   out.type = std::move(element.dtype);
+  if (!element.shape.empty()) out.type = json(json::array_t{std::move(out.type), json(numbers(element.shape))});
   return std::make_shared<const hdf5_list_item>(std::move(out));
 }
 

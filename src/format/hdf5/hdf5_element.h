@@ -56,7 +56,7 @@ struct hdf5_element {
 
 /// How a file stores the items of a list of variable length.
 struct hdf5_list_item {
-  json type;                       ///< as in a .zarray; the codec of items of variable length
+  json type;                       ///< as in a .zarray, with the shape of arrays; the codec of items of variable length
   std::uint32_t stored_bytes = 0;  ///< of one item in the file
   std::uint32_t item_bytes = 0;    ///< of one item of `type`
   json codec;                      ///< converts stored items; null: no conversion is needed
@@ -79,7 +79,7 @@ result<> check_hdf5_reference(hdf5_element::outside what, const hdf5_type& type,
 hdf5_number_form hdf5_form_of(const hdf5_type& type) noexcept;
 
 /// The element type for an HDF5 type.
-/// \error unsupported  Types that arrays cannot have, by name: lists of arrays, times, unusual floats.
+/// \error unsupported  Types that arrays cannot have, by name: lists of arrays of text, times, unusual floats.
 /// \error corrupt_data  Members of a compound overlap.
 result<hdf5_element> hdf5_element_of(const hdf5_type& type);
 

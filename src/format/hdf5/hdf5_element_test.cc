@@ -250,6 +250,20 @@ TEST(Hdf5Element, ListsHaveItemsOfEveryReadableType) {
   wide.base = {integer(3)};
   EXPECT_EQ(hdf5_element_of(wide)->items->stored_bytes, 3U);
   EXPECT_EQ(hdf5_element_of(wide)->items->item_bytes, 4U);
+  hdf5_type array;
+  array.what = kind::array;
+  array.bytes = 18;
+  array.extents = {2, 3};
+  array.base = {integer(3)};
+  hdf5_type arrays = list;
+  arrays.base = {array};
+  EXPECT_EQ(hdf5_element_of(arrays)->items->type.dump(), R"(["<i4",[2,3]])");
+  EXPECT_EQ(hdf5_element_of(arrays)->items->stored_bytes, 18U);
+  EXPECT_EQ(hdf5_element_of(arrays)->items->item_bytes, 24U);
+  arrays.base[0].bytes = 96;
+  arrays.base[0].base = {list};
+  EXPECT_EQ(hdf5_element_of(arrays).error().message(),
+            "HDF5 elements of lists of arrays of text, lists or references are not readable");
   list.base[0].what = kind::text;
   list.base[0].bytes = 0;
   EXPECT_FALSE(hdf5_element_of(list).ok());

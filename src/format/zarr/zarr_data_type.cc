@@ -264,7 +264,7 @@ result<json> write_data_type(const dtype& type) {
     case dtype_kind::variable_list:
       if (is_nested_list(type))
         return error(errc::unsupported,
-                     fmt::format("{} is not written: lists in Zarr have items of a fixed size", type.name()));
+                     fmt::format("{} is not written: lists in Zarr have single items of a fixed size", type.name()));
       return error(errc::unsupported,
                    "lists of variable length have no data type in Zarr v3: write them with zarr_format 2");
     case dtype_kind::structured:

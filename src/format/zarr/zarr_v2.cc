@@ -174,6 +174,20 @@ result<zarr_metadata> read_group(const json& document) {
   return out;
 }
 
+// The type of the elements of arrays, and their shape: `["<i4", [2]]`. Null: another type. Lists of fields are lists
+// whose second member begins with a name.
+const json* array_elements(const json& stored, extents& shape) {
+  const json::array_t* const parts = stored.as_array();
+  const json::array_t* const lengths = parts != nullptr && parts->size() == 2 ? (*parts)[1].as_array() : nullptr;
+  if (lengths == nullptr || lengths->empty() || lengths->size() >= kMaxRank) return nullptr;
+  for (const json& each : *lengths) {
+    std::uint64_t length = 0;
+    if (!each.get(length)) return nullptr;
+    shape.push_back(length);
+  }
+  return &parts->front();
+}
+
 }  // namespace
 
 dtype type_of_objects(const json& codec) {
@@ -183,14 +197,17 @@ dtype type_of_objects(const json& codec) {
   const json* const named = codec.find("dtype");
   if (id == nullptr || *id != "vlen-array" || named == nullptr) return dtype::object();
   dtype item = dtype::object();
+  extents shape;
   if (named->as_object() != nullptr) {
     item = type_of_objects(*named);  // as deep as the JSON is
   } else {
-    auto parsed = parse_v2_dtype(*named);
+    const json* const elements = array_elements(*named, shape);
+    if (elements == nullptr) shape.clear();
+    auto parsed = parse_v2_dtype(elements == nullptr ? *named : *elements);
     if (!parsed.ok()) return dtype::object();
     item = std::move(parsed->type);
   }
-  auto made = dtype::variable_list(std::move(item));
+  auto made = dtype::variable_list(std::move(item), shape);
   return made.ok() ? std::move(*made) : dtype::object();
 }
 

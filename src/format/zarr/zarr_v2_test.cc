@@ -86,6 +86,9 @@ TEST(ZarrV2, DeterminesTheTypeOfObjectsByTheirCodec) {
   EXPECT_EQ(type(R"([{"id": "vlen-utf8"}])"), dtype_kind::variable_utf8);
   EXPECT_EQ(type(R"([{"id": "vlen-bytes"}])"), dtype_kind::variable_bytes);
   EXPECT_EQ(type(R"([{"id": "json2"}])"), dtype_kind::object);
+  EXPECT_EQ(type(R"([{"id": "vlen-array", "dtype": ["<i4", [2, 3]]}])"), dtype_kind::variable_list);
+  EXPECT_EQ(type(R"([{"id": "vlen-array", "dtype": ["<i4", [2, 0]]}])"), dtype_kind::object);
+  EXPECT_EQ(type(R"([{"id": "vlen-array", "dtype": ["<i4", [2, -3]]}])"), dtype_kind::object);
   EXPECT_EQ(refusal(with("\"<i2\"", "\"|O\"")),
             "unsupported: .zarray: data type \"|O\" has no object codec in 'filters', it is not readable");
 }
