@@ -253,6 +253,21 @@ def test_rows_are_selections_of_the_dataset(tmp_path: Path) -> None:
         ps.open_group(tmp_path / "x.h5", "g")[0]
 
 
+def test_attributes_are_lists_of_their_members(tmp_path: Path) -> None:
+    dtype = np.dtype([("n", "i4"), ("text", h5py.string_dtype()), ("list", h5py.vlen_dtype("i2"))])
+    values = np.empty(2, dtype)
+    values[0], values[1] = (1, "a", np.array([1, 2], "i2")), (2, "ü", np.array([], "i2"))
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.attrs.create("two", values)
+        file.attrs.create("one", values[0])
+        file.attrs.create("plain", np.array((1, 2.5), [("a", "i4"), ("b", "f8")]))
+    group = ps.open_group(tmp_path / "x.h5")
+    for found in (group.attrs, group.typed_attributes):
+        assert found["two"] == [[1, "a", [1, 2]], [2, "ü", []]]
+        assert found["one"] == [1, "a", [1, 2]]
+    assert group.typed_attributes["plain"]["b"] == 2.5
+
+
 def test_members_that_are_not_readable_are_named(tmp_path: Path) -> None:
     """The unreadable member has lists of arrays of text; the others are readable."""
     with h5py.File(tmp_path / "x.h5", "w") as file:
