@@ -132,6 +132,19 @@ def test_a_copy_by_netcdf4_has_the_same_compression(tmp_path: Path) -> None:
             assert found[name].encoding["complevel"] == level
 
 
+@pytest.mark.skipif(importlib.util.find_spec("h5netcdf") is None, reason="h5netcdf is not installed")
+@pytest.mark.skipif(not h5py.h5z.filter_avail(h5py.h5z.FILTER_SZIP), reason="this h5py has no szip")
+@pytest.mark.parametrize("options", [("ec", 16), ("nn", 4)])
+def test_a_copy_by_h5netcdf_has_the_options_of_szip(tmp_path: Path, options: tuple[str, int]) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("v", data=np.arange(40.0), chunks=(20,), compression="szip", compression_opts=options)
+    with xarray.open_dataset(tmp_path / "a.h5", engine="penstock") as dataset:
+        dataset.to_netcdf(tmp_path / "b.nc", engine="h5netcdf")
+    with h5py.File(tmp_path / "b.nc") as file:
+        assert file["v"].compression == "szip"
+        assert file["v"].compression_opts == options
+
+
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_references_are_written_to_zarr(tmp_path: Path, zarr_format: int) -> None:
     with h5py.File(tmp_path / "x.h5", "w") as file:

@@ -18,6 +18,7 @@ from penstock.interop.xarray.zarr import ZarrGroup
 
 _FILTERS = ("zlib", "szip", "zstd", "bzip2", "blosc", "shuffle", "fletcher32")
 _WITH_LEVEL = ("zlib", "zstd", "bzip2")
+_SZIP_ENTROPY_CODING = 4  # H5_SZIP_EC_OPTION_MASK; otherwise nearest neighbour
 
 
 class TextArray(LazyArray):
@@ -141,8 +142,8 @@ def _without_null(attributes: dict[str, Any]) -> dict[str, Any]:
 
 
 def _encoding(storage: dict[str, Any], dimensions: tuple[str, ...], array: Array) -> dict[str, Any]:
-    """How a variable is stored, by the names of netCDF4-python: `to_netcdf` stores copies in the same way,
-    `to_zarr` ignores them."""
+    """How a variable is stored, by the names of netCDF4-python and h5netcdf: `to_netcdf` stores copies in the same
+    way, `to_zarr` ignores them."""
     filters = dict(storage.get("filters") or ())
     chunks = storage.get("chunks")
     # The axes of an array type are dimensions.
@@ -155,5 +156,8 @@ def _encoding(storage: dict[str, Any], dimensions: tuple[str, ...], array: Array
     encoding["complevel"] = next((filters[name][0] for name in _WITH_LEVEL if filters.get(name)), 0)
     if "lzf" in filters:
         encoding.update(compression="lzf", compression_opts=None)
+    if len(szip := filters.get("szip", ())) > 1:
+        way = "ec" if szip[0] & _SZIP_ENTROPY_CODING else "nn"
+        encoding.update(compression="szip", compression_opts=(way, szip[1]))
     encoding["original_shape"] = array.shape
     return encoding
