@@ -120,6 +120,24 @@ def test_ascii_text_of_hdf5_is_text_in_zarr(tmp_path: Path, zarr_format: int) ->
     assert shown[0].values.tolist() == shown[1].values.tolist() == ["a", "é", ""]
 
 
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_ascii_text_of_hdf5_is_saved_as_text(tmp_path: Path, zarr_format: int) -> None:
+    h5py = pytest.importorskip("h5py")
+    ascii_text = h5py.string_dtype("ascii")
+    values: dict[str, Any] = {"text": [b"a", "é".encode()], "bytes": [b"a", b"\xff"], "one": b"q", "none": []}
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for name, each in values.items():
+            file.create_dataset(name, data=np.array(each, object), dtype=ascii_text)
+    source = ps.open_group(tmp_path / "a.h5")
+    found = {name: ps.create_array({}, data=source[name], zarr_format=zarr_format)[...] for name in values}
+    assert found["text"].tolist() == ["a", "é"]
+    assert found["bytes"].tolist() == [b"a", b"\xff"]
+    assert found["one"] == "q"
+    assert found["none"].dtype == ps.create_array({}, data=np.array([], object))[...].dtype
+    kept = ps.create_array({}, data=source["text"], dtype="bytes", zarr_format=zarr_format)
+    assert kept[...].tolist() == [b"a", "é".encode()]
+
+
 @pytest.mark.parametrize(
     ("options", "word"),
     [

@@ -27,6 +27,7 @@ from penstock.core.attributes import to_json
 from penstock.core.chunking import plain_lengths
 from penstock.core.data_types import dtype_json, fill_options, native_dtype
 from penstock.core.errors import InvalidArgumentError
+from penstock.hdf5.grown import storage_of
 
 _TIFFS_OWN = {
     "chunks": ": tiles=",
@@ -96,6 +97,8 @@ class NewArray:
             taken = for_zarr(data, brought)
             is_open = progress is not None and isinstance(taken, Array)
             values = np.asarray(taken.read(progress=progress) if is_open else taken)
+            if self.dtype is None and _is_ascii_text(taken):
+                values, taken = _text_of(values), None
             check_objects(values)
             self.attributes, self.dimension_names = brought["attributes"], brought["dimension_names"]
             self.fill_value, self.fill = brought["fill_value"], brought.get("fill", self.fill)
@@ -137,6 +140,23 @@ class NewArray:
             **codecs,
             **keys_of(self.chunk_key_encoding, self.dimension_separator),
         }
+
+
+def _is_ascii_text(taken: Any) -> bool:
+    """Whether elements are text of HDF5 of variable length, whose character set is ASCII."""
+    stored = storage_of(taken).get("dtype") if isinstance(taken, Array) else None
+    return stored is not None and (stored.base.metadata or {}).get("vlen") is bytes
+
+
+def _text_of(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Bytes as text if all of it is UTF-8, as xarray shows it and `penstock.copy` stores it."""
+    out = np.empty(values.shape, object)
+    try:
+        for at, each in np.ndenumerate(values):
+            out[at] = each.decode()
+    except UnicodeDecodeError:
+        return values
+    return out
 
 
 def _are_bytes(values: np.ndarray[Any, Any], taken: Any) -> bool:
