@@ -244,6 +244,25 @@ def test_filter_masks_skip_filters_chunk_by_chunk(tmp_path):
     assert "  fill chunk (1, 0)" in array.plan() or "\nfill chunk (1, 0)" in array.plan()
 
 
+def test_checksums_of_old_files_are_accepted(tmp_path):
+    """Before HDF5 1.6.3, both sums of fletcher32 had swapped bytes; the HDF5 library still reads them."""
+    wanted = np.arange(20, dtype="<i4") + 12345
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        plain = file.create_dataset("plain", data=wanted, chunks=(20,), fletcher32=True)
+        file.flush()
+        chunk = plain.id.read_direct_chunk((0,))[1]
+        a, b, c, d = chunk[-4:]
+        assert len({a, b, c, d}) == 4
+        for name, stored in {"old": (b, a, d, c), "damaged": (d, c, b, a)}.items():
+            made = file.create_dataset(name, (20,), "<i4", chunks=(20,), fletcher32=True)
+            made.id.write_direct_chunk((0,), chunk[:-4] + bytes(stored))
+    with h5py.File(tmp_path / "x.h5") as file:
+        assert file["old"][...].tolist() == wanted.tolist()
+    assert ps.open(tmp_path / "x.h5", "old")[...].tolist() == wanted.tolist()
+    with pytest.raises(ps.CorruptDataError, match="fletcher32"):
+        ps.open(tmp_path / "x.h5", "damaged")[...]
+
+
 def test_bytes_after_a_deflate_stream_are_ignored(tmp_path):
     """As by the HDF5 library. In Zarr they are an error."""
     wanted = np.arange(40, dtype="<i4")

@@ -2,6 +2,8 @@
 
 #include "codec/codec_fixture.h"
 
+#include <utility>
+
 namespace penstock::inline v0 {
 namespace {
 
@@ -82,6 +84,17 @@ TEST(Checksum, ReportsTheStoredAndTheComputedChecksum) {
   const auto done = decode_all(chain, encoded, out, scratch);
   ASSERT_FALSE(done.ok());
   EXPECT_EQ(done.error().message(), "crc32 of 3 bytes is 57b862d2, stored is 57b862d3");
+}
+
+TEST(Checksum, Fletcher32MayHaveTheByteOrderOfOldFilesOfHdf5) {
+  worker_scratch scratch;
+  const codec_chain chain = byte_chain(R"({"name":"numcodecs.fletcher32"})", 11);
+  bytes encoded = encode_all(chain, counting(11), scratch), out(11);
+  std::swap(encoded[11], encoded[12]);
+  EXPECT_EQ(decode_all(chain, encoded, out, scratch).error().code(), errc::corrupt_data);
+  std::swap(encoded[13], encoded[14]);
+  EXPECT_TRUE(decode_all(chain, encoded, out, scratch).ok());
+  EXPECT_EQ(out, counting(11));
 }
 
 TEST(Checksum, KeepsTheSizeFixed) {
