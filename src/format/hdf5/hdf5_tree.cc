@@ -348,15 +348,26 @@ result<std::map<std::uint64_t, std::string>> hdf5_tree::names_of(const std::vect
   std::map<std::uint64_t, std::string> out;
   std::sort(objects.begin(), objects.end());
   objects.erase(std::unique(objects.begin(), objects.end()), objects.end());
-  const auto take = [&](const std::vector<hdf5_link>& listed) {
-    for (const hdf5_link& each : listed)
-      if (each.what == hdf5_link::kind::hard && std::binary_search(objects.begin(), objects.end(), each.object))
-        out.emplace(each.object, each.name);
+  const auto take = [&](std::uint64_t group, const std::vector<hdf5_link>& listed) {
+    if (!by_name_.contains(group)) {
+      for (const hdf5_link& each : listed)
+        if (each.what == hdf5_link::kind::hard && std::binary_search(objects.begin(), objects.end(), each.object))
+          out.emplace(each.object, each.name);
+      return;
+    }
+    // The members of the group are listed: many of them need names.
+    const auto [of_group, is_new] = by_object_.try_emplace(group);
+    if (is_new)
+      for (const hdf5_link& each : listed)
+        if (each.what == hdf5_link::kind::hard) of_group->second.try_emplace(each.object, &each);
+    for (const std::uint64_t each : objects)
+      if (const auto found = of_group->second.find(each); found != of_group->second.end())
+        out.emplace(each, found->second->name);
   };
   for (const std::uint64_t group : inner_first(groups)) {
     if (out.size() == objects.size()) break;
     PENSTOCK_ASSIGN(const auto* listed, links(group));
-    take(*listed);
+    take(group, *listed);
   }
   std::vector<std::uint64_t> level{file_.root()};
   std::set<std::uint64_t> seen{file_.root()};
@@ -367,7 +378,7 @@ result<std::map<std::uint64_t, std::string>> hdf5_tree::names_of(const std::vect
       if (!messages.ok() || is_hdf5_dataset(**messages) || !is_hdf5_group(**messages)) continue;
       auto listed = links(each);
       if (!listed.ok()) continue;  // damaged groups provide no names
-      take(**listed);
+      take(each, **listed);
       for (const hdf5_link& link : **listed)
         if (link.what == hdf5_link::kind::hard && seen.insert(link.object).second) next.push_back(link.object);
     }
