@@ -120,6 +120,16 @@ def test_ascii_text_of_hdf5_is_text_in_zarr(tmp_path: Path, zarr_format: int) ->
     assert shown[0].values.tolist() == shown[1].values.tolist() == ["a", "é", ""]
 
 
+def test_ascii_text_equals_the_text_of_its_copy(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("x", data=np.array([b"a", "é".encode()], object), dtype=h5py.string_dtype("ascii"))
+    source = ps.open(tmp_path / "a.h5", "x")
+    hdf5_writer.compare_start(source, np.array(["a", "é", "longer"], object))
+    with pytest.raises(ps.CorruptDataError, match="other elements"):
+        hdf5_writer.compare_start(source, np.array(["a", "e", "longer"], object))
+
+
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_ascii_text_of_hdf5_is_saved_as_text(tmp_path: Path, zarr_format: int) -> None:
     h5py = pytest.importorskip("h5py")
