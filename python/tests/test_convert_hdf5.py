@@ -105,7 +105,7 @@ def test_bytes_stay_bytes_in_hdf5(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_ascii_text_of_hdf5_is_text_in_zarr(tmp_path: Path, zarr_format: int) -> None:
-    """The character set of old netCDF files is ASCII, also for UTF-8. xarray shows the same for the file and its copy."""
+    """Old netCDF files declare ASCII, also for UTF-8. xarray shows the same for the file and its copy."""
     h5py, xarray = pytest.importorskip("h5py"), pytest.importorskip("xarray")
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["x"] = np.arange(3)

@@ -119,8 +119,8 @@ class hdf5_tree {
   hdf5_global_heap heap_;
   std::map<std::uint64_t, std::vector<hdf5_message>> headers_;
   std::map<std::uint64_t, std::vector<hdf5_link>> links_;
-  std::map<std::uint64_t, std::map<std::string_view, const hdf5_link*>> by_name_;   // those of `links_`
-  std::map<std::uint64_t, std::map<std::uint64_t, const hdf5_link*>> by_object_;  // hard ones of groups in `by_name_`
+  std::map<std::uint64_t, std::map<std::string_view, const hdf5_link*>> by_name_;  // those of `links_`
+  std::map<std::uint64_t, std::map<std::uint64_t, const hdf5_link*>> by_object_;   // hard ones of groups in `by_name_`
   std::map<std::pair<std::uint64_t, std::string>, hdf5_link> looked_up_;
   std::map<std::uint64_t, std::vector<hdf5_attribute>> attributes_;
   std::shared_ptr<hdf5_path_search> paths_;  // finds targets of references; null until the first one
