@@ -221,6 +221,14 @@ def test_bad_numbers_of_rows_are_refused(tmp_path: Path, how: dict[str, Any]) ->
     assert len(ps.save_shards(VALUES, tmp_path / "q_{}.npy", rows=np.int64(4))) == 2
 
 
+@pytest.mark.parametrize("shards", [2**40, 2**70])
+def test_more_files_than_memory_holds_are_refused(tmp_path: Path, shards: int) -> None:
+    with pytest.raises(ps.InvalidArgumentError, match="at most 16777216 files"):
+        ps.save_shards(VALUES, tmp_path / "q_{}.npy", shards=shards)
+    assert not list(tmp_path.iterdir())
+    assert ps.save_shards(VALUES, tmp_path / "q_{}.npy", rows=2**70) == [str(tmp_path / "q_0.npy")]
+
+
 @pytest.mark.parametrize("dtype", ["S0", "U0", "V0", "longdouble", "clongdouble", object])
 @pytest.mark.parametrize("suffix", [".npy", ".raw", ".npz"])
 def test_unreadable_items_are_not_written(tmp_path: Path, dtype: Any, suffix: str) -> None:

@@ -377,7 +377,7 @@ def _count(name: str, value: Any) -> int | None:
         raise InvalidArgumentError(f"{name} must be a whole number, got {value!r}") from None
     if made is not None and made < 1:
         raise InvalidArgumentError("rows and shards are at least 1")
-    return made
+    return None if made is None else min(made, 2**64 - 1)  # the most that the engine counts
 
 
 def _paths_of(values: Any) -> Iterator[str]:
@@ -461,7 +461,8 @@ def save_shards(
     Raises
     ------
     InvalidArgumentError
-        `rows`, `shards` or an option is not valid, or the array is read from files that would be replaced.
+        `rows`, `shards` or an option is not valid, the array is read from files that would be replaced, or there would
+        be more than 2^24 files.
     UnsupportedError
         The format does not have such elements.
 

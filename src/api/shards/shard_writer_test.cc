@@ -114,6 +114,15 @@ TEST(ShardEdges, CutByRowsOrByNumber) {
   EXPECT_FALSE(shard_edges(10, 0, {}).ok());
 }
 
+TEST(ShardEdges, RefuseMoreFilesThanAListInMemoryHolds) {
+  constexpr std::uint64_t kMany = std::uint64_t{1} << 40;
+  for (const auto& made : {shard_edges(10, {}, kMany), shard_edges(kMany, 1, {})}) {
+    ASSERT_FALSE(made.ok());
+    EXPECT_EQ(made.error().code(), errc::invalid_argument);
+    EXPECT_EQ(made.error().message(), "an array is written as at most 16777216 files, not as 1099511627776");
+  }
+}
+
 TEST(ShardWriter, WritesFilesAndAManifest) {
   for (const char* const suffix : {".npy", ".raw", ".dat"}) {
     const temporary_folder folder;
