@@ -156,6 +156,28 @@ def test_a_manifest_of_many_remote_files_is_reopened(tmp_path: Path) -> None:
             ps.open(tmp_path / "run.manifest")["t2m"][...]
 
 
+@pytest.mark.parametrize("manifests", [1, 2])
+def test_manifests_of_unequal_files_are_joined_and_saved_again(tmp_path: Path, manifests: int) -> None:
+    """Their chunks end where the files do: 2, 1 | 2, 2, 1 | 2 rows."""
+    values = np.arange(40, dtype="i4").reshape(10, 4)
+    files = []
+    for begin, end in ((0, 3), (3, 8), (8, 10)):
+        files.append(tmp_path / f"run_{len(files)}.h5")
+        with h5py.File(files[-1], "w") as file:
+            time = file.create_dataset("time", data=np.arange(begin, end))
+            time.make_scale("time")
+            made = file.create_dataset("x", data=values[begin:end], chunks=(2, 4), maxshape=(None, 4))
+            made.dims[0].attach_scale(time)
+    for number, part in enumerate([files] if manifests == 1 else [files[:2], files[2:]]):
+        ps.save_manifest(ps.open_virtual(part, concat="time"), tmp_path / f"{number}.manifest")
+    group = ps.open_virtual([tmp_path / f"{i}.manifest" for i in range(manifests)], concat="time")
+    ps.save_manifest(group, tmp_path / "again.manifest")
+    for found in (group, ps.open(tmp_path / "again.manifest")):
+        np.testing.assert_array_equal(found["x"][...], values)
+        np.testing.assert_array_equal(found["x"][2:9:3, 1:], values[2:9:3, 1:])
+        np.testing.assert_array_equal(found["time"][...], np.arange(10))
+
+
 def test_a_manifest_of_a_bucket_is_reopened(tmp_path: Path) -> None:
     fsspec = pytest.importorskip("fsspec")
     path = write(tmp_path / "x.h5")

@@ -25,6 +25,7 @@ constexpr std::uint64_t kMaxVisits = std::uint64_t{1} << 28;
 struct placed_part {
   std::uint64_t rows = 0, first_row = 0;  // elements along the axis
   std::uint64_t step = 0;                 // length of its chunks along the axis
+  const joined_axis* edges = nullptr;     // of cells of unequal lengths; null: all have the length `step`
   std::uint64_t cells = 0, first_cell = 0;
   std::vector<std::uint32_t> objects;  // the number of each of its objects in the joined table
   bool in_order = true;                // whether each is one more than the one before
@@ -39,7 +40,7 @@ class merger {
       : like_(like), parts_(parts), axis_(axis) {}
 
   result<std::optional<referenced_array>> merge() {
-    if (!like_.joined.empty() || like_.metadata.zarr_format != 2) return std::optional<referenced_array>();
+    if (like_.metadata.zarr_format != 2) return std::optional<referenced_array>();
     PENSTOCK_ASSIGN(const bool alike, place());
     if (!alike || !find_decoded()) return std::optional<referenced_array>();
     PENSTOCK_ASSIGN(auto table, merged_table());
@@ -81,7 +82,11 @@ class merger {
       at.first_cell = cells;
       at.step = has_references(each) ? each.chunks[axis_] : chunks_[axis_];
       if (at.step == 0) return false;
-      at.cells = ceil_div(at.rows, at.step);
+      if (has_references(each) && each.edges) {
+        at.edges = each.edges.get();
+        if (!are_edges_of(*at.edges, at.rows)) return false;
+      }
+      at.cells = at.edges != nullptr ? at.edges->decoded.size() : ceil_div(at.rows, at.step);
       if (!checked_add(rows, at.rows, rows) || !checked_add(cells, at.cells, cells)) return too_large();
       if (!has_references(each)) continue;
       for (std::size_t d = 0; d < rank; ++d)
@@ -93,6 +98,10 @@ class merger {
     std::uint64_t all = 0;
     if (!checked_mul(cells_, inner_, all) || !checked_mul(all, outer_, all)) return too_large();
     return true;
+  }
+
+  bool are_edges_of(const joined_axis& of, std::uint64_t rows) const {
+    return of.axis == axis_ && of.edges.size() == of.decoded.size() + 1 && of.edges.back() == rows;
   }
 
   static error too_large() { return {errc::unsupported, "the joined arrays have more than 2^64 chunks or elements"}; }
@@ -159,7 +168,8 @@ class merger {
   bool is_uniform() const {
     for (std::size_t i = 0; i < placed_.size(); ++i) {
       const placed_part& each = placed_[i];
-      if (each.step != chunks_[axis_] || (i + 1 != placed_.size() && each.rows % each.step != 0)) return false;
+      if (each.edges != nullptr || each.step != chunks_[axis_]) return false;
+      if (i + 1 != placed_.size() && each.rows % each.step != 0) return false;
     }
     return decoded_.empty();
   }
@@ -169,8 +179,8 @@ class merger {
     std::uint64_t visits = 0;
     for (std::size_t k = 0; k < parts_.size(); ++k) {
       const reference_part& part = *parts_[k];
-      if (!has_references(part)) continue;
       const placed_part& at = placed_[k];
+      if (!has_references(part) || at.edges != nullptr) continue;
       const auto length_of = [&](std::uint16_t chain) -> std::uint64_t {
         const auto& variants = part.variants;
         if (chain == 0 || chain > variants.size() || !variants[chain - 1u].shape) return at.step;
@@ -201,6 +211,11 @@ class merger {
     out.edges.push_back(0);
     for (const placed_part& each : placed_) {
       for (std::uint64_t i = 0; i < each.cells; ++i) {
+        if (each.edges != nullptr) {
+          out.edges.push_back(each.first_row + each.edges->edges[i + 1]);
+          out.decoded.push_back(each.edges->decoded[i]);
+          continue;
+        }
         out.edges.push_back(each.first_row + std::min((i + 1) * each.step, each.rows));
         const auto shorter = decoded_.find(each.first_cell + i);
         out.decoded.push_back(shorter == decoded_.end() ? each.step : shorter->second);

@@ -24,6 +24,7 @@ struct reference_part {
   std::vector<chain_variant> variants;
   std::vector<referenced_object> objects;
   std::shared_ptr<const chunk_codecs> codecs = nullptr;  ///< null: those of `like`
+  std::shared_ptr<const joined_axis> edges = nullptr;    ///< null: all cells have the length of `chunks`
 };
 
 /// The references of arrays that follow each other along `axis`, as those of one array. For regular references, time
@@ -33,7 +34,7 @@ struct reference_part {
 /// \param parts  Arrays with the rank of `like` and, outside of `axis`, one shape. Their objects are moved to the
 /// result.
 /// \returns Nothing, with the parts as they were, if one table of references cannot describe them: the parts have
-/// different chunks in other dimensions, or there are too many chunks of unequal lengths.
+/// different chunks in other dimensions, or chunks of unequal lengths there, or too many of them along `axis`.
 /// \error unsupported  More than 2^64 elements along the axis, or more chunks than 2^64.
 result<std::optional<referenced_array>> merge_references(const referenced_array& like,
                                                          std::span<reference_part* const> parts, std::size_t axis);

@@ -534,6 +534,7 @@ void drop_references(virtual_variable& of) {
   of.part.table = nullptr;
   of.part.variants = {};
   of.part.objects = {};
+  of.part.edges = nullptr;
 }
 
 result<> check_options(const virtual_options& how, const std::vector<virtual_source>& sources) {

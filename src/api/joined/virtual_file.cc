@@ -61,7 +61,13 @@ json without_effort(const json::array_t& filters) {
 
 /// Takes the data for merge_references, if the references can be merged.
 void take_references(const referenced_array& from, virtual_variable& out) {
-  if (!from.joined.empty() || from.metadata.zarr_format != 2) return;
+  if (from.metadata.zarr_format != 2) return;
+  const joined_axis* edges = nullptr;
+  for (const joined_axis& each : from.joined) {
+    if (each.edges.empty()) continue;
+    if (edges != nullptr) return;
+    edges = &each;
+  }
   const auto text = std::find_if(from.documents.begin(), from.documents.end(),
                                  [](const auto& each) { return each.first == kZarray; });
   if (text == from.documents.end()) return;
@@ -83,6 +89,7 @@ void take_references(const referenced_array& from, virtual_variable& out) {
   out.part.table = from.table;
   out.part.variants = from.variants;
   out.part.objects = from.objects;
+  if (edges != nullptr) out.part.edges = std::make_shared<const joined_axis>(*edges);
 }
 
 // Whether reading by references is as fast as reading the array, which reads several short records of NetCDF together.
@@ -302,6 +309,8 @@ virtual_variable restored(const virtual_variable& first, const virtual_variable&
   made->table = of.part.table;
   made->variants = of.part.variants;
   made->objects = of.part.objects;
+  made->joined.clear();
+  if (of.part.edges) made->joined.push_back(*of.part.edges);
   out.what = std::move(made);
   return out;
 }
