@@ -24,15 +24,21 @@ class symbol_table {
     if (!cursor.ok()) return hdf5_damaged("a group's symbol table is truncated");
     auto names = hdf5_local_heap::read(file_, heap);
     if (!names.ok() && !file_.waiting()) return std::move(names).error();
-    if (names.ok()) names_ = std::move(*names);
+    has_names_ = names.ok();
+    if (has_names_) names_ = std::move(*names);
     return walk(tree);
   }
+
+  /// Whether the tree has so many leaves that all of them should not be fetched for one link.
+  bool is_large() const noexcept { return large_; }
 
  private:
   struct subtree {
     std::uint64_t address, above;
   };
   static constexpr std::uint64_t kAnyLevel = 256;
+  /// The most nodes above the leaves of a tree that is not large. Each has up to 32 leaves.
+  static constexpr std::uint64_t kFewNodes = 8;
 
   result<> walk(std::uint64_t root) {
     std::vector<subtree> todo{{root, kAnyLevel}};
@@ -56,15 +62,20 @@ class symbol_table {
     const std::uint64_t level = head.number(1), used = head.number(2);
     if (from.above != kAnyLevel && level + 1 != from.above)
       return hdf5_damaged(fmt::format("a node of level {} below one of level {}", level, from.above));
+    const bool is_root = from.above == kAnyLevel;
+    if (is_root) large_ = level > 1 || (level == 1 && used > kFewNodes);
     PENSTOCK_ASSIGN(const auto node, file_.at(from.address, prefix + used * one));  // without the last key
+    // Names decide which child is read. Until they are fetched, all children of the root are fetched with them.
+    const bool chooses = !wanted_.empty() && has_names_;
+    if (!wanted_.empty() && !has_names_ && (level == 0 || !is_root)) return {};
     hdf5_cursor cursor(node);
     cursor.skip(prefix + file_.length_bytes());
     std::vector<std::uint64_t> children;
     for (std::uint64_t i = 0; i < used; ++i) {
       const std::uint64_t child = cursor.number(file_.offset_bytes());
       // The key after a child is the last name in it.
-      const bool has_key = i + 1 < used && !wanted_.empty();
-      if (has_key) {
+      const bool has_key = i + 1 < used;
+      if (chooses && has_key) {
         PENSTOCK_ASSIGN(const std::string_view last, names_.text(cursor.number(file_.length_bytes())));
         PENSTOCK_TRY(file_.spend(last.size()));
         if (last < wanted_) continue;
@@ -72,7 +83,7 @@ class symbol_table {
         cursor.skip(file_.length_bytes());
       }
       children.push_back(child);
-      if (!wanted_.empty()) break;
+      if (chooses) break;
     }
     if (level != 0) {
       std::for_each(children.rbegin(), children.rend(), [&](std::uint64_t child) { todo.push_back({child, level}); });
@@ -125,6 +136,7 @@ class symbol_table {
   std::vector<hdf5_link>& to_;
   std::string_view wanted_;
   hdf5_local_heap names_;
+  bool has_names_ = false, large_ = false;
 };
 
 std::string text_of(std::span<const std::byte> bytes) {
@@ -247,9 +259,12 @@ result<std::optional<hdf5_link>> look_up_hdf5_link(hdf5_file& file, const std::v
   const hdf5_message* const table = find_message(header, hdf5_message::symbol_table);
   if (table == nullptr || table->shared || name.empty()) return std::optional<hdf5_link>();
   std::vector<hdf5_link> found;
-  PENSTOCK_TRY(symbol_table(file, found, name).list(*table));
+  symbol_table links(file, found, name);
+  PENSTOCK_TRY(links.list(*table));
   for (hdf5_link& each : found)
     if (each.name == name) return std::optional(std::move(each));
+  // The links of a small group are fetched in the same rounds, because the names of dimensions need all of them.
+  if (file.waiting() && links.is_large()) return error(errc::io_error, "HDF5: the link is not fetched yet");
   return std::optional<hdf5_link>();
 }
 

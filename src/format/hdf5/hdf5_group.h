@@ -39,7 +39,8 @@ result<std::vector<hdf5_link>> list_hdf5_links(hdf5_file& file, const std::vecto
 
 /// The link with this name, if the group has an index by name in which it is found without reading all others. If
 /// nothing is returned, only list_hdf5_links can decide whether it exists.
-/// \error As list_hdf5_links, for the parts that are read.
+/// \error As list_hdf5_links, for the parts that are read. io_error  The group is large, and its nodes are not fetched
+/// yet.
 result<std::optional<hdf5_link>> look_up_hdf5_link(hdf5_file& file, const std::vector<hdf5_message>& header,
                                                    std::string_view name);
 
