@@ -88,6 +88,48 @@ def test_one_value_does_not_read_the_other_variables(tmp_path: Path) -> None:
         assert sum("range" in each.headers for each in server.requests) == len(server.requests)
 
 
+@pytest.mark.parametrize("named", [True, False])
+def test_one_value_of_spread_metadata_takes_four_round_trips(tmp_path: Path, named: bool) -> None:
+    """The first bytes, the links of the group, the whole object with the nodes of its index, and the chunk."""
+    values = np.random.default_rng(0).integers(0, 1 << 15, (160, 256), "i2")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        for i in range(20):
+            made = file.create_dataset(f"v{i:02}", data=values, chunks=(16, 32))
+            for k in range(22):
+                made.attrs[f"note_{k}"] = "text " * 20
+    with HttpServer({"x.h5": (tmp_path / "x.h5").read_bytes()}, ROUND_TRIP) as server:
+        url = f"{server.url}/x.h5"
+        array = ps.open_array(url, "v15") if named else ps.open_group(url)["v15"]
+        assert array[3, 4] == values[3, 4]
+        assert len(array.attrs) == 22
+        assert wave(server) <= 4
+        assert fetched(server) < 1.3 * (1 << 20)
+
+
+def test_opening_a_group_does_not_wait_for_its_links(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        for i in range(200):  # the B-tree of the links has two levels
+            file.create_dataset(f"v{i:03}", data=np.arange(4))
+            if i == 9:
+                file.create_dataset("space", data=np.zeros(2 << 20, "u1"))
+    with HttpServer({"x.h5": (tmp_path / "x.h5").read_bytes()}, ROUND_TRIP) as server:
+        group = ps.open_group(f"{server.url}/x.h5")
+        assert wave(server) <= 2
+        assert len(list(group)) == 201
+        assert wave(server) <= 4
+
+
+def test_one_of_many_members_is_found_without_the_others(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        for i in range(2000):
+            file.create_dataset(f"s{i:04}", data=np.arange(256.0) + i)
+    with HttpServer({"x.h5": (tmp_path / "x.h5").read_bytes()}) as server:
+        assert ps.open_array(f"{server.url}/x.h5", "s1500")[7] == 1507
+        assert fetched(server) < 2 << 20, "of 4.6 MiB"
+        with pytest.raises(ps.NotFoundError):
+            ps.open(f"{server.url}/x.h5", "s1500x")
+
+
 def test_a_netcdf_classic_file_named_nc_takes_one_more_request(tmp_path: Path) -> None:
     scipy_io = pytest.importorskip("scipy.io")
     with scipy_io.netcdf_file(tmp_path / "x.nc", "w") as file:

@@ -32,7 +32,7 @@ struct hdf5_object_facts {
   bool is_compound = false;                        ///< a group that represents a dataset of compounds
 };
 
-/// \param with_links  Also requests the links of a group, which its first list needs: no round trip more.
+/// \param with_links  Also requests the links of a group, if other bytes are waited for: a list needs them next.
 result<hdf5_object_facts> read_facts(hdf5_file& file, hdf5_tree& tree, std::string_view path,
                                      hdf5_chunk_listing listing, bool with_links) {
   PENSTOCK_ASSIGN(const hdf5_part_place found, find_hdf5_part(file, tree, path));
@@ -64,7 +64,7 @@ result<hdf5_object_facts> read_facts(hdf5_file& file, hdf5_tree& tree, std::stri
   }
   PENSTOCK_ASSIGN(out.attributes, tree.attributes_json(at.object));
   PENSTOCK_ASSIGN(out.typed_attributes, tree.typed_attributes(at.object));
-  if (with_links) static_cast<void>(tree.links(at.object));  // if they are damaged, the list fails
+  if (with_links && file.waiting()) static_cast<void>(tree.links(at.object));  // if they are damaged, the list fails
   return out;
 }
 
@@ -91,6 +91,30 @@ std::vector<std::string> names_of(const std::vector<hdf5_member_name>& members) 
   for (const hdf5_member_name& each : members)
     if (!each.is_stand_in) out.push_back(each.name);
   return out;
+}
+
+/// The most bytes of an object that are fetched with its header.
+constexpr std::uint64_t kMostWholeBytes = std::uint64_t{512} << 10;
+constexpr std::uint64_t kNoObject = ~std::uint64_t{0};
+
+std::uint64_t address_of(const std::vector<hdf5_link>& links, std::string_view name) {
+  for (const hdf5_link& each : links)
+    if (each.what == hdf5_link::kind::hard && each.name == name) return each.object;
+  return kNoObject;
+}
+
+// The distance from an object to the next one. If links are missing, the next one may not be known: objects of one
+// group often have similar lengths.
+std::uint64_t likely_length(const std::vector<hdf5_link>& links, std::uint64_t object, std::uint64_t file_end) {
+  std::vector<std::uint64_t> begins{file_end};
+  for (const hdf5_link& each : links)
+    if (each.what == hdf5_link::kind::hard && each.object < file_end) begins.push_back(each.object);
+  std::sort(begins.begin(), begins.end());
+  begins.erase(std::unique(begins.begin(), begins.end()), begins.end());
+  const std::uint64_t length = *std::upper_bound(begins.begin(), begins.end(), object) - object;
+  std::uint64_t shortest = length;
+  for (std::size_t i = 1; i < begins.size(); ++i) shortest = std::min(shortest, begins[i] - begins[i - 1]);
+  return length <= kMostWholeBytes ? length : shortest;
 }
 
 std::string opening(const std::string& uri) { return fmt::format("opening '{}'", uri); }
@@ -360,6 +384,24 @@ void hdf5_nodes::prefetch(hdf5_file& file, hdf5_tree& tree, std::string_view gro
   }
 }
 
+// An object that ends soon is fetched with its header: the header's continuation and the nodes of its chunk index are
+// before the next object.
+void hdf5_nodes::fetch_whole(hdf5_file& file, std::string_view path) const {
+  const std::size_t at = path.rfind('/') + 1;  // npos + 1 is 0
+  hdf5_held held(file.source());
+  hdf5_file known = file.over(held);
+  hdf5_tree tree(known);
+  const auto group = tree.find(path.substr(0, at));
+  if (!group.ok()) return;
+  const auto links = tree.links(group->object);
+  if (!links.ok()) return;
+  const std::uint64_t end = file.size() - file.base();
+  const std::uint64_t object = address_of(**links, path.substr(at));
+  if (object >= end || held.holds(file.base() + object, 1)) return;
+  const std::uint64_t length = likely_length(**links, object, end);
+  if (length <= kMostWholeBytes) from_->hope(file.base() + object, length);
+}
+
 result<node> hdf5_nodes::open_at(const std::string& prefix, const std::string& uri, unsigned links) const {
   const std::string_view path = std::string_view(prefix).substr(0, prefix.size() - (prefix.empty() ? 0 : 1));
   // If there are many members, few of them are read, so their chunk indexes are read with their values.
@@ -371,6 +413,7 @@ result<node> hdf5_nodes::open_at(const std::string& prefix, const std::string& u
     auto found = read_facts(file, tree, path, chunks, from_->in_rounds());
     exit = tree.exit();
     if (siblings) prefetch(file, tree, path.substr(0, path.rfind('/') + 1), *siblings);
+    if (!siblings && !found.ok() && file.waiting()) fetch_whole(file, path);
     return found;
   });
   if (!read.ok() && exit) return open_beyond(*exit, links);

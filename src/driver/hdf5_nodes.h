@@ -73,6 +73,7 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
   void listed(std::string_view path, const std::vector<std::string>& names) const;
   std::optional<std::vector<std::string>> siblings_of(std::string_view path) const;
   void prefetch(hdf5_file& file, hdf5_tree& tree, std::string_view group, const std::vector<std::string>& names) const;
+  void fetch_whole(hdf5_file& file, std::string_view path) const;
 
   std::shared_ptr<context> context_;
   std::shared_ptr<hdf5_reader> from_;

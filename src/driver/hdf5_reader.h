@@ -93,6 +93,9 @@ class hdf5_reader {
 
   /// The next round trip also requests the end of the file.
   void expect_end();
+  /// The next round trip also requests this range, if that is within the limit of reading ahead. Only for calls within
+  /// `parse`.
+  void hope(std::uint64_t offset, std::uint64_t length) { pages_.hope(offset, length); }
 
   const std::shared_ptr<const store>& from() const noexcept { return from_; }
   const std::string& key() const noexcept { return key_; }

@@ -15,6 +15,12 @@ void hdf5_pages::expect(std::uint64_t offset, std::uint64_t length) {
   }
 }
 
+void hdf5_pages::hope(std::uint64_t offset, std::uint64_t length) {
+  if (length == 0 || offset >= file_bytes_) return;
+  const std::uint64_t end = offset + std::min(length, file_bytes_ - offset);
+  hoped_.push_back({offset / page_bytes_ * page_bytes_, (end + page_bytes_ - 1) / page_bytes_ * page_bytes_});
+}
+
 result<std::span<const std::byte>> hdf5_pages::read(std::uint64_t offset, std::uint64_t length) {
   if (length == 0) return std::span<const std::byte>();
   const std::uint64_t first = offset / page_bytes_, last = (offset + length - 1) / page_bytes_;
@@ -71,7 +77,14 @@ std::vector<hdf5_pages::stretch> hdf5_pages::widened(const hdf5_ahead& ahead) co
   }
   const std::uint64_t whole = ahead.file_page;
   const bool in_pages = whole > page_bytes_ && share_of_each(out.size(), ahead.allowance + 2 * whole) >= whole;
-  const std::uint64_t share = share_of_each(out.size(), ahead.allowance);
+  std::vector<stretch> hoped;
+  std::uint64_t left = out.empty() || in_pages ? 0 : share_of_each(1, ahead.allowance);
+  for (const stretch& each : hoped_) {
+    if (each.end - each.begin > left) continue;
+    left -= each.end - each.begin;
+    hoped.push_back(each);
+  }
+  const std::uint64_t share = left / std::max<std::size_t>(out.size(), 1);
   const std::uint64_t after = std::min(share, ahead.most_after) / page_bytes_ * page_bytes_;
   const std::uint64_t before = std::min(share - after, ahead.most_before) / page_bytes_ * page_bytes_;
   for (stretch& each : out) {
@@ -81,6 +94,8 @@ std::vector<hdf5_pages::stretch> hdf5_pages::widened(const hdf5_ahead& ahead) co
       each = {each.begin - std::min(each.begin, before), each.end + after};
   }
   if (!out.empty() && out.front().begin < ahead.front) out.front() = {0, std::max(out.front().end, ahead.front)};
+  out.insert(out.end(), hoped.begin(), hoped.end());
+  std::sort(out.begin(), out.end(), [](const stretch& a, const stretch& b) { return a.begin < b.begin; });
   return out;
 }
 
@@ -106,6 +121,7 @@ std::vector<byte_range> hdf5_pages::take_missing(const hdf5_ahead& ahead) {
       out.push_back({each.begin, end - each.begin, false});
   }
   missing_.clear();
+  hoped_.clear();
   return out;
 }
 

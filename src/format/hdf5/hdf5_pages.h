@@ -23,8 +23,8 @@ struct hdf5_ahead {
   /// The most bytes fetched before each range, after `most_after`. Writers put the continuations of an object's header,
   /// and its text, after its values: often just before the header of the next object.
   std::uint64_t most_before = 0;
-  /// File pages, `most_after` and `most_before` are not fetched if the sum of fetched bytes would exceed twice the
-  /// bytes that parsers have requested, plus this allowance.
+  /// File pages, ranges of `hope`, `most_after` and `most_before` are not fetched if the sum of fetched bytes would
+  /// exceed twice the bytes that parsers have requested, plus this allowance.
   std::uint64_t allowance = 0;
 };
 
@@ -46,6 +46,9 @@ class hdf5_pages final : public hdf5_source {
 
   /// Records the pages of a range that the caller expects to need, for example the beginning of a file.
   void expect(std::uint64_t offset, std::uint64_t length) override;
+  /// Records a range that the caller may need. It is fetched with the next missing pages, if `allowance` permits all of
+  /// it, and never alone.
+  void hope(std::uint64_t offset, std::uint64_t length);
   /// Returns the ranges to fetch, ascending and in whole pages, and clears the list of missing pages.
   std::vector<byte_range> take_missing(const hdf5_ahead& ahead = {});
   /// Adds the bytes of such a range.
@@ -62,7 +65,8 @@ class hdf5_pages final : public hdf5_source {
   struct stretch {
     std::uint64_t begin, end;  // offsets, at page boundaries
   };
-  /// The missing ranges, extended by `ahead`, in ascending order. They may overlap each other and fetched pages.
+  /// The missing ranges, extended by `ahead`, and those of `hope`, in ascending order. They may overlap each other and
+  /// fetched pages.
   std::vector<stretch> widened(const hdf5_ahead& ahead) const;
   void trim(stretch& of) const;
   std::uint64_t share_of_each(std::size_t ranges, std::uint64_t allowance) const noexcept;
@@ -70,6 +74,7 @@ class hdf5_pages final : public hdf5_source {
   std::uint64_t file_bytes_, page_bytes_, fetched_bytes_ = 0, used_bytes_ = 0;
   std::unordered_map<std::uint64_t, page> pages_;  // by number
   std::set<std::uint64_t> missing_;
+  std::vector<stretch> hoped_;
   std::vector<std::byte> joined_;  // the bytes of the last read that crossed pages
 };
 

@@ -85,6 +85,28 @@ TEST(Hdf5Pages, FetchesTheRestOfTheAllowanceBeforeARange) {
   EXPECT_EQ(pages.take_missing(more), (std::vector<byte_range>{{0, kPage, false}, {18 * kPage, 4 * kPage, false}}));
 }
 
+TEST(Hdf5Pages, FetchesARangeThatMayBeNeededWithMissingPagesWithinTheAllowance) {
+  constexpr std::uint64_t kPage = 64;
+  const hdf5_ahead ahead{.allowance = 10 * kPage};
+  hdf5_pages pages(100 * kPage, kPage);
+  pages.hope(20 * kPage, kPage);
+  EXPECT_FALSE(pages.waiting());
+  EXPECT_TRUE(pages.take_missing(ahead).empty());
+  pages.expect(20 * kPage, 1);  // 2 x 1 and 10 pages may be fetched
+  pages.hope(20 * kPage + 1, 5 * kPage);
+  pages.hope(40 * kPage, 7 * kPage);  // too long: 5 pages are left
+  pages.hope(98 * kPage, 50 * kPage);
+  EXPECT_EQ(pages.take_missing(ahead),
+            (std::vector<byte_range>{{20 * kPage, 6 * kPage, false}, {98 * kPage, 2 * kPage, false}}));
+  pages.expect(0, 1);
+  EXPECT_EQ(pages.take_missing(ahead), (std::vector<byte_range>{{0, kPage, false}}));
+  // With whole pages of the file, which have metadata only, nothing else is fetched.
+  pages.expect(0, 1);
+  pages.hope(64 * kPage, kPage);
+  EXPECT_EQ(pages.take_missing({.file_page = 16 * kPage, .allowance = 100 * kPage}),
+            (std::vector<byte_range>{{0, 16 * kPage, false}}));
+}
+
 TEST(Hdf5Pages, FetchesTheFrontOfAFileAndPagesOfTheFileWhole) {
   constexpr std::uint64_t kPage = 64;
   hdf5_pages pages(100 * kPage, kPage);
