@@ -187,6 +187,23 @@ def test_a_manifest_of_a_bucket_is_reopened(tmp_path: Path) -> None:
     check_equal(ps.open(tmp_path / "x.manifest"), ps.open(path))
 
 
+@pytest.mark.parametrize("what", ["group", "array", "shards"])
+def test_an_object_of_fsspec_that_changed_is_not_saved(tmp_path: Path, what: str) -> None:
+    """Its references are those of the version that was opened."""
+    memory = pytest.importorskip("fsspec").filesystem("memory")
+    path = write(tmp_path / "x.h5")
+    memory.pipe_file("/changing/x.nc", path.read_bytes())
+    opened: Any
+    if what == "shards":
+        opened = ps.open_shards(["memory://changing/x.nc"], dataset="t2m")
+    else:
+        opened = ps.open("memory://changing/x.nc", "" if what == "group" else "t2m")
+    memory.pipe_file("/changing/x.nc", path.read_bytes() + b"more")
+    with pytest.raises(ps.ConflictError, match="changed since"):
+        ps.save_manifest(opened, tmp_path / "x.manifest")
+    assert not (tmp_path / "x.manifest").exists()
+
+
 def test_data_in_memory_is_in_the_manifest_of_an_array(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     content = write(tmp_path / "x.h5").read_bytes()
     monkeypatch.setattr(h5py, "File", None)

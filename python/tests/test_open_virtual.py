@@ -11,6 +11,7 @@ import numpy as np
 import penstock as ps
 import pytest
 from conftest import matrix
+from support.http_server import HttpServer
 
 xr = pytest.importorskip("xarray")
 h5py = pytest.importorskip("h5py")
@@ -213,6 +214,48 @@ def test_pickles_and_notices_changes(tmp_path: Path) -> None:
     _write(_piece(np.random.default_rng(9), 2, 3), Path(files[1]), "h5netcdf")
     with pytest.raises(ps.ConflictError, match=r"run_1\.nc"):
         made["t2m"][...]
+
+
+@pytest.mark.parametrize("given", ["pattern", "list", "mapper"])
+def test_files_over_fsspec_notice_changes(tmp_path: Path, given: str) -> None:
+    memory = pytest.importorskip("fsspec").filesystem("memory")
+    files = _files(tmp_path, "h5netcdf", [2, 3])
+    for each in files:
+        memory.pipe(f"/virtual/run/{Path(each).name}", Path(each).read_bytes())
+    names = [f"memory://virtual/run/{Path(each).name}" for each in files]
+    where: dict[str, Any] = {"store": memory.get_mapper("/virtual")} if given == "mapper" else {}
+    target = {"pattern": "memory://virtual/run/*.nc", "list": names, "mapper": "run/*.nc"}[given]
+    made, other = (ps.open_virtual(target, concat="time", **where) for _ in range(2))
+    expected = made["t2m"][...]
+    np.testing.assert_array_equal(expected, ps.open_virtual(files, concat="time")["t2m"][...])
+    _write(_piece(np.random.default_rng(9), 2, 3), Path(files[1]), "h5netcdf")
+    memory.pipe("/virtual/run/run_1.nc", Path(files[1]).read_bytes())
+    with pytest.raises(ps.ConflictError, match=r"run_1\.nc' has changed"):
+        made["t2m"][...]
+    np.testing.assert_array_equal(made["t2m"][:2], expected[:2])
+    with pytest.raises(ps.ConflictError, match=r"run_1\.nc' changed since it was opened"):
+        ps.save_manifest(other, tmp_path / "run.manifest")
+    assert not (tmp_path / "run.manifest").exists()
+    memory.rm("/virtual/run/run_1.nc")
+    with pytest.raises(ps.ConflictError, match=r"run_1\.nc' was removed"):
+        made["t2m"][...]
+
+
+def test_a_request_compares_the_versions_of_files_over_asynchronous_fsspec(tmp_path: Path) -> None:
+    pytest.importorskip("aiohttp")
+    files = _files(tmp_path, "h5netcdf", [2, 3])
+    with HttpServer({Path(each).name: Path(each).read_bytes() for each in files}) as server:
+        urls = [f"{server.url}/{Path(each).name}" for each in files]
+        how = {"block_size": 1 << 16}  # the engine does not have this option
+        made = ps.open_virtual(urls, concat="time", storage_options=how)
+        assert [each.path for each in server.requests if each.method == "HEAD"] == ["/run_0.nc", "/run_1.nc"]
+        server.forget()
+        expected = made["t2m"][:2]
+        assert [each.method for each in server.requests] == ["GET", "HEAD"]
+        server.put("run_1.nc", server.objects["/run_1.nc"] + b"more")
+        np.testing.assert_array_equal(made["t2m"][:2], expected)
+        with pytest.raises(ps.ConflictError, match=r"run_1\.nc' has changed"):
+            made["t2m"][...]
 
 
 @pytest.mark.parametrize("name", ["run.json", "run.parq"])

@@ -15,7 +15,7 @@ from penstock.core.group import Group
 from penstock.hdf5.file import TypedArray
 from penstock.references.objects import UNPICKLABLE
 from penstock.shards.names import Files, is_node, is_wild, names_of
-from penstock.shards.stamps import Stamps
+from penstock.shards.stamps import PinnedFiles, Stamps
 from penstock.target.place import place_of
 
 _ORDERS = {None: "given", "values": "values", False: "unchecked"}
@@ -164,14 +164,20 @@ def open_virtual(
     first: Callable[[], Any] | None = None
     if store is not None:
         from_, keys = _keys_in(store, given, storage_options)
+        pinned = PinnedFiles.of_store(store, from_, keys)
     else:
         found = _files(given, storage_options)
         from_, keys = found.store, found.keys
-        first = _First(found.paths(1)[0], group, storage_options, where)
+        path = found.paths(1)[0]
+        first = _First(path, group, storage_options, where)
+        pinned = PinnedFiles.of_paths(path, from_, keys, storage_options)
     made = _core.open_virtual(
-        from_, where, keys, concat, os.fsencode(group.strip("/")), _ORDERS[sort], missing == "fill",
-        attributes == "all", compare == "values", wanted, dropped,
+        from_ if pinned is None else pinned.store, where, keys, concat, os.fsencode(group.strip("/")), _ORDERS[sort],
+        missing == "fill", attributes == "all", compare == "values", wanted, dropped,
     )  # fmt: skip
+    stamps = Stamps(storage_options, None if pinned is None else pinned.stamps)
+    if pinned is not None:
+        pinned.compare()
     options = {
         "concat": concat, "group": group, "sort": sort, "missing": missing, "attributes": attributes,
         "compare": compare, "variables": wanted, "drop_variables": dropped, "storage_options": storage_options,
@@ -179,7 +185,7 @@ def open_virtual(
     again: Any = UNPICKLABLE
     if store is None:
         again = _absolute(given)
-    opened = VirtualGroup(made, (_open_again, (again, options)), Stamps(storage_options), first)
+    opened = VirtualGroup(made, (_open_again, (again, options)), stamps, first)
     if absent := set(wanted) - set(dropped) - set(opened):
         raise NotFoundError(f"no file has the variable '{min(absent)}'", f"opening '{opened.uri}'")
     return opened

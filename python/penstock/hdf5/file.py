@@ -73,7 +73,8 @@ class Hdf5Array(TypedArray):
         self._place = place
 
     def _stamps(self) -> Stamps:
-        return Stamps(self._place()[0].storage_options)
+        source = self._place()[0]
+        return Stamps(source.storage_options, source.stamps)
 
     def _opened_again_by(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         source, path = self._place()

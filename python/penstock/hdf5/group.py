@@ -148,7 +148,7 @@ class Hdf5Group(Group):
         return self._source.dimension_names(lambda: _named_by_engine(self))
 
     def _stamps(self) -> Stamps:
-        return Stamps(self._source.storage_options)
+        return Stamps(self._source.storage_options, self._source.stamps)
 
     @property
     def _elsewhere(self) -> str | None:

@@ -94,7 +94,8 @@ def open_datasets(
     ]
     described = Described({}, b"", objects, merged.format, merged.uri, joined=Joined(along, _NONE, _NONE, shards))
     made = JoinedDatasets.of(merged, described)
-    made._find_stamps = Stamps(storage_options)
+    opened = {url: stamp for source in sources for url, stamp in source.stamps.items()}
+    made._find_stamps = Stamps(storage_options, opened)
     return made
 
 

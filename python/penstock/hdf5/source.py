@@ -30,6 +30,7 @@ class Source:
     context: Context
     storage_options: Mapping[str, Any] | None
     uri: str
+    stamps: dict[str, tuple[Any, str]] = field(default_factory=dict, repr=False, compare=False)  # as `Stamps` takes them
     _dimensions: tuple[Any, DimensionNames] | None = field(default=None, repr=False, compare=False)
     _place: tuple[_core.Store, bytes, int | None] | None = field(default=None, repr=False, compare=False)
     _content: tuple[bytes | None] | None = field(default=None, repr=False, compare=False)  # None: not read yet
@@ -68,8 +69,11 @@ class Source:
             elif self.is_remote:
                 filesystem, path = self._filesystem()
                 filesystem.invalidate_cache(path)
-                store = pinned_store(filesystem, path, remote_stamp(filesystem, path))
-                self._place = store, os.fsencode(path.rpartition("/")[2]), filesystem.size(path)
+                stamp, name = remote_stamp(filesystem, path), path.rpartition("/")[2]
+                store = pinned_store(filesystem, path, stamp)
+                if stamp is not None:
+                    self.stamps = {f"{store.uri.rstrip('/')}/{name}": (filesystem, stamp)}
+                self._place = store, os.fsencode(name), filesystem.size(path)
             else:
                 folder, name = os.path.split(self.target)
                 known = {} if folders is None else folders

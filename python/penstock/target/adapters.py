@@ -534,69 +534,93 @@ def takes_writes(fs: Any) -> bool:
     return True
 
 
+class _Pin:
+    """The version that a file must have, and the requests that compare it."""
+
+    def __init__(self, stamp: str) -> None:
+        self.stamp = stamp
+        self.under_way: asyncio.Task[None] | None = None
+        self.next: asyncio.Task[None] | None = None
+        self.lock = threading.Lock()
+        self.begun = self.good = 0  # requests of the stamp; the last one that found it unchanged
+
+
 class PinnedFsspecAdapter(FsspecAdapter):
-    """One version of a file of an fsspec file system: reading another version raises `ConflictError`.
+    """A folder of an fsspec file system, of which some files have a known stamp: reading another version of such a file
+    raises `ConflictError`.
 
     The stamp is requested after the ranges: bytes that were read before it belong to the same version. Ranges that
-    arrive during that request share the next one.
+    arrive during that request share the next one. While `compares` is False, no stamp is requested.
     """
 
-    def __init__(self, fs: Any, path: str, stamp: str) -> None:
-        root, _, self._name = path.rpartition("/")
+    def __init__(self, fs: Any, root: str, stamps: Mapping[str, str]) -> None:
         super().__init__(fs, root)
         self.writable = False
-        self._path, self._stamp = path, stamp
-        self._under_way: asyncio.Task[None] | None = None
-        self._next: asyncio.Task[None] | None = None
-        self._lock = threading.Lock()
-        self._begun = self._good = 0  # requests of the stamp; the last one that found it unchanged
+        self.compares = True
+        self._pins: dict[str, _Pin] = {}
+        self.pin(stamps)
+
+    def pin(self, stamps: Mapping[str, str]) -> None:
+        """Expect these stamps, by key, from now on."""
+        self._pins.update({key: _Pin(stamp) for key, stamp in stamps.items()})
 
     async def get(self, key: str, offset: int, length: int | None, from_end: bool, expected: str | None) -> Any:
         import asyncio
 
         value = await super().get(key, offset, length, from_end, expected)
-        if self._next is None:
-            self._next = asyncio.ensure_future(self._look(self._under_way))
-        await asyncio.shield(self._next)  # another range may need it when this one no longer does
+        pin = self._pins.get(key) if self.compares else None
+        if pin is None:
+            return value
+        if pin.next is None:
+            pin.next = asyncio.ensure_future(self._look(key, pin, pin.under_way))
+        await asyncio.shield(pin.next)  # another range may need it when this one no longer does
         return value
 
-    async def _look(self, before: asyncio.Task[None] | None) -> None:
+    async def _look(self, key: str, pin: _Pin, before: asyncio.Task[None] | None) -> None:
         import asyncio
 
         if before is not None:
             await asyncio.wait([before])
-        self._under_way, self._next = self._next, None
+        pin.under_way, pin.next = pin.next, None
         try:
-            self.fs.invalidate_cache(self._path)
+            self.fs.invalidate_cache(self.path(key))
             try:
-                info = await self.fs._info(self._path)
+                info = await self.fs._info(self.path(key))
             except _ABSENT:
                 info = None
-            self._check(info)
+            self._check(key, pin, info)
         finally:
-            self._under_way = None
+            pin.under_way = None
 
     def fetch(self, key: str, offset: int, length: int | None, from_end: bool, expected: str | None) -> Any:
         value = super().fetch(key, offset, length, from_end, expected)
-        arrived = self._begun
-        with self._lock:
-            if self._good > arrived:
+        pin = self._pins.get(key) if self.compares else None
+        if pin is None:
+            return value
+        arrived = pin.begun
+        with pin.lock:
+            if pin.good > arrived:
                 return value
-            self._begun += 1
-            self.fs.invalidate_cache(self._path)
-            try:
-                info = self.fs.info(self._path)
-            except _ABSENT:
-                info = None
-            self._check(info)
-            self._good = self._begun
+            pin.begun += 1
+            self._check(key, pin, self.info(key))
+            pin.good = pin.begun
         return value
 
-    def _check(self, info: Mapping[str, Any] | None) -> None:
-        if info is not None and stamp_of(info) == self._stamp:
+    def info(self, key: str) -> Mapping[str, Any] | None:
+        """What the file system reports on a file now; None if it does not exist."""
+        with _lock_of(self.fs):
+            self.fs.invalidate_cache(self.path(key))
+            try:
+                found: Mapping[str, Any] = self.fs.info(self.path(key))
+            except _ABSENT:
+                return None
+        return found
+
+    def _check(self, key: str, pin: _Pin, info: Mapping[str, Any] | None) -> None:
+        if info is not None and stamp_of(info) == pin.stamp:
             return
         how = "was removed" if info is None else "has changed"
-        raise ConflictError(f"'{self.fs.unstrip_protocol(self._path)}' {how} since the array was opened")
+        raise ConflictError(f"'{self.fs.unstrip_protocol(self.path(key))}' {how} since the array was opened")
 
 
 class ObstoreAdapter(AsyncAdapter):

@@ -120,7 +120,8 @@ def pinned_store(fs: Any, path: str, stamp: str | None) -> _core.Store:
     """The store of a folder of an fsspec file system, for reads of `path` only, in the version of this stamp."""
     if stamp is None or stamp == "gone" or not hasattr(fs, "invalidate_cache"):
         return fsspec_store(fs, path.rpartition("/")[0])
-    adapter = PinnedFsspecAdapter(fs, fs._strip_protocol(path), stamp)
+    root, _, name = fs._strip_protocol(path).rpartition("/")
+    adapter = PinnedFsspecAdapter(fs, root, {name: stamp})
     return _core.object_store(adapter, fs.unstrip_protocol(adapter.root or "/"), adapter.is_asynchronous)
 
 
