@@ -30,7 +30,7 @@ class Source:
     context: Context
     storage_options: Mapping[str, Any] | None
     uri: str
-    stamps: dict[str, tuple[Any, str]] = field(default_factory=dict, repr=False, compare=False)  # as `Stamps` takes them
+    stamps: dict[str, tuple[Any, str]] = field(default_factory=dict, repr=False, compare=False)  # as in `Stamps`
     _dimensions: tuple[Any, DimensionNames] | None = field(default=None, repr=False, compare=False)
     _place: tuple[_core.Store, bytes, int | None] | None = field(default=None, repr=False, compare=False)
     _content: tuple[bytes | None] | None = field(default=None, repr=False, compare=False)  # None: not read yet
