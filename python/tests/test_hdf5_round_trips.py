@@ -80,6 +80,14 @@ def test_metadata_in_one_place_take_three_round_trips(tmp_path: Path) -> None:
             assert wave(server) <= 3, layout
 
 
+def test_a_short_file_with_its_metadata_at_the_start_takes_two_round_trips(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["v"] = np.arange(1 << 18, dtype="i4")
+    with HttpServer({"x.h5": (tmp_path / "x.h5").read_bytes()}, ROUND_TRIP) as server:
+        assert ps.open_array(f"{server.url}/x.h5", "v")[1 << 17] == 1 << 17
+        assert wave(server) <= 2
+
+
 def test_one_value_does_not_read_the_other_variables(tmp_path: Path) -> None:
     content = write(tmp_path / "x.nc", fs_strategy="page", fs_page_size=4096, libver="latest")
     with HttpServer({"x.nc": content}) as server:

@@ -22,6 +22,7 @@
 #include "format/hdf5/hdf5_group.h"
 #include "format/hdf5/hdf5_tree.h"
 #include "format/hdf5/hdf5_values.h"
+#include "store/http_read.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -56,7 +57,8 @@ result<std::shared_ptr<const hdf5_nodes>> nodes_in(location at, const open_optio
   }
   auto reader = hdf5_reader::open(at.from, at.path, at.head.get());
   if (!reader.ok()) return std::move(reader).error().note(fmt::format("opening '{}'", at.uri));
-  if (hints.tries_end) (*reader)->expect_end();
+  const bool is_short = at.head && at.head->object_size <= kMostHttpSkip;  // then every range of it is served
+  if (hints.tries_end && !is_short) (*reader)->expect_end();
   return nodes_of(at, std::move(*reader), how);
 }
 

@@ -14,8 +14,6 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// The most bytes that are read and dropped if a server ignores ranges.
-constexpr std::uint64_t kMaxSkip = std::uint64_t{4} << 20;
 /// An attempt that returned this much more than those before it counts as progress.
 constexpr std::uint64_t kProgress = std::uint64_t{64} << 10;
 
@@ -190,7 +188,7 @@ result<> http_read::head_of_all(const http_head& head) {
   if (!whole()) {
     sends_more_ = true;
     skip_ = extent_->offset;
-    if (skip_ > kMaxSkip)
+    if (skip_ > kMostHttpSkip)
       return error(errc::unsupported,
                    fmt::format("the server ignores byte ranges: it sends all of the object, {} was requested",
                                to_string(wanted_.range)));

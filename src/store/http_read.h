@@ -14,6 +14,9 @@
 
 namespace penstock::inline v0 {
 
+/// The most bytes before a range that are read and dropped if a server ignores ranges.
+inline constexpr std::uint64_t kMostHttpSkip = std::uint64_t{4} << 20;
+
 /// The targets of a store's objects after redirects. Thread-safe, and bounded.
 ///
 /// Only reads that expect a version of an object use the earlier target: a new reader follows the redirects again,
