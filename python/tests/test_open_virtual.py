@@ -241,6 +241,21 @@ def test_files_over_fsspec_notice_changes(tmp_path: Path, given: str) -> None:
         made["t2m"][...]
 
 
+def test_the_metadata_of_a_remote_file_of_64_kib_are_one_request(tmp_path: Path) -> None:
+    for i in range(2):
+        with h5py.File(tmp_path / f"{i}.h5", "w") as file:
+            for k in range(30):
+                file[f"v{k:02}"] = np.arange(100.0)
+            file["time"] = np.arange(3) + 3 * i
+            file["time"].make_scale("time")
+            file["x"] = np.arange(3.0)
+            file["x"].dims[0].attach_scale(file["time"])
+        assert 16 << 10 < (tmp_path / f"{i}.h5").stat().st_size < 64 << 10
+    with HttpServer({f"{i}.h5": (tmp_path / f"{i}.h5").read_bytes() for i in range(2)}) as server:
+        ps.open_virtual([f"{server.url}/{i}.h5" for i in range(2)], concat="time", variables=["time", "x"])
+        assert len(server.requests) == 4, "with one for the coordinate of each file"
+
+
 def test_a_request_compares_the_versions_of_files_over_asynchronous_fsspec(tmp_path: Path) -> None:
     pytest.importorskip("aiohttp")
     files = _files(tmp_path, "h5netcdf", [2, 3])

@@ -200,7 +200,8 @@ result<> find_length(const virtual_options& how, virtual_file& file) {
 result<> read_all(const location& at, const virtual_options& how, virtual_file& out) {
   location known = at;
   if (!at.path.empty()) {
-    auto head = read_head(*at.from, at.path);  // opening a folder fails: then the node has documents
+    // Opening a folder fails: then the node has documents.
+    auto head = read_head(*at.from, at.path, head_bytes(*at.context, at.path));
     if (head.ok() && *head) known.head = std::make_shared<const object_head>(std::move(**head));
   }
   const bool is_hdf5 = known.head && driver_of(*at.context, *known.head, at.path).get() == &hdf5_driver();
