@@ -384,22 +384,24 @@ void hdf5_nodes::prefetch(hdf5_file& file, hdf5_tree& tree, std::string_view gro
   }
 }
 
-// An object that ends soon is fetched with its header: the header's continuation and the nodes of its chunk index are
-// before the next object.
-void hdf5_nodes::fetch_whole(hdf5_file& file, std::string_view path) const {
+// An object that ends soon is fetched with its header: the header's continuation, the nodes of its chunk index, and its
+// values are before the next object. Returns the range that the next round trip requests.
+std::optional<byte_range> hdf5_nodes::fetch_whole(hdf5_file& file, std::string_view path) const {
   const std::size_t at = path.rfind('/') + 1;  // npos + 1 is 0
   hdf5_held held(file.source());
   hdf5_file known = file.over(held);
   hdf5_tree tree(known);
   const auto group = tree.find(path.substr(0, at));
-  if (!group.ok()) return;
+  if (!group.ok()) return std::nullopt;
   const auto links = tree.links(group->object);
-  if (!links.ok()) return;
+  if (!links.ok()) return std::nullopt;
   const std::uint64_t end = file.size() - file.base();
   const std::uint64_t object = address_of(**links, path.substr(at));
-  if (object >= end || held.holds(file.base() + object, 1)) return;
-  const std::uint64_t length = likely_length(**links, object, end);
-  if (length <= kMostWholeBytes) from_->hope(file.base() + object, length);
+  if (object >= end || held.holds(file.base() + object, 1)) return std::nullopt;
+  const byte_range whole{file.base() + object, likely_length(**links, object, end), false};
+  if (whole.length > kMostWholeBytes) return std::nullopt;
+  from_->hope(whole.offset, whole.length);
+  return whole;
 }
 
 result<node> hdf5_nodes::open_at(const std::string& prefix, const std::string& uri, unsigned links) const {
@@ -408,18 +410,21 @@ result<node> hdf5_nodes::open_at(const std::string& prefix, const std::string& u
   const auto siblings = siblings_of(path);
   const auto chunks = siblings ? hdf5_chunk_listing::by_need_most : hdf5_chunk_listing::by_need;
   std::optional<hdf5_exit> exit;
+  std::optional<byte_range> whole;
+  std::shared_ptr<const held_bytes> held;
   auto read = from_->parse([&](hdf5_file& file) {
     hdf5_tree tree(file);
     auto found = read_facts(file, tree, path, chunks, from_->in_rounds());
     exit = tree.exit();
     if (siblings) prefetch(file, tree, path.substr(0, path.rfind('/') + 1), *siblings);
-    if (!siblings && !found.ok() && file.waiting()) fetch_whole(file, path);
+    if (!siblings && !found.ok() && file.waiting() && !whole) whole = fetch_whole(file, path);
+    if (whole && found.ok() && found->dataset) held = from_->held(whole->offset, whole->length);
     return found;
   });
   if (!read.ok() && exit) return open_beyond(*exit, links);
   if (!read.ok()) return std::move(read).error();
   hdf5_object_facts facts = std::move(*read);
-  if (facts.dataset) return open_dataset(std::move(*facts.dataset), uri, std::string(path));
+  if (facts.dataset) return open_dataset(std::move(*facts.dataset), uri, std::string(path), held);
   auto out = std::make_shared<group_state>();
   out->context = context_;
   out->store = std::make_shared<read_only_store>(from_->from());
@@ -448,12 +453,16 @@ result<node> hdf5_nodes::open_beyond(const hdf5_exit& exit, unsigned links) cons
 }
 
 /// \param path  Path of the dataset; empty: `from` has all of its chunks.
-result<node> hdf5_nodes::open_dataset(hdf5_array from, const std::string& uri, const std::string& path) const {
+/// \param held  Bytes that were fetched with its metadata; null: none.
+result<node> hdf5_nodes::open_dataset(hdf5_array from, const std::string& uri, const std::string& path,
+                                      const std::shared_ptr<const held_bytes>& held) const {
   if (from.index) {
     PENSTOCK_ASSIGN(array made, open_by_need(std::move(from), uri, path));
     return node(std::move(made));
   }
   PENSTOCK_ASSIGN(referenced_array what, referenced(std::move(from), uri, {}));
+  for (referenced_object& each : what.objects)
+    if (each.from == from_->from() && each.key == from_->key() && each.seen == from_->seen()) each.held = held;
   PENSTOCK_ASSIGN(array made, open_reference(context_, std::move(what)));
   return node(std::move(made));
 }

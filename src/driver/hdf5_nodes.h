@@ -49,7 +49,8 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
 
   result<node> open_at(const std::string& prefix, const std::string& uri, unsigned links) const;
   result<node> open_beyond(const hdf5_exit& exit, unsigned links) const;
-  result<node> open_dataset(hdf5_array from, const std::string& uri, const std::string& path = {}) const;
+  result<node> open_dataset(hdf5_array from, const std::string& uri, const std::string& path,
+                            const std::shared_ptr<const held_bytes>& held) const;
   result<array> open_by_need(hdf5_array from, const std::string& uri, const std::string& path) const;
 
   result<described_dataset> described(hdf5_array from, const std::string& uri) const;
@@ -73,7 +74,7 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
   void listed(std::string_view path, const std::vector<std::string>& names) const;
   std::optional<std::vector<std::string>> siblings_of(std::string_view path) const;
   void prefetch(hdf5_file& file, hdf5_tree& tree, std::string_view group, const std::vector<std::string>& names) const;
-  void fetch_whole(hdf5_file& file, std::string_view path) const;
+  std::optional<byte_range> fetch_whole(hdf5_file& file, std::string_view path) const;
 
   std::shared_ptr<context> context_;
   std::shared_ptr<hdf5_reader> from_;

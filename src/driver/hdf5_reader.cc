@@ -117,6 +117,12 @@ void hdf5_reader::expect_end() {
   pages_.expect(pages_.size() - 1, 1);
 }
 
+std::shared_ptr<const held_bytes> hdf5_reader::held(std::uint64_t offset, std::uint64_t length) const {
+  if (!seen_.known()) return nullptr;  // values without a version are always read from the store
+  auto bytes = pages_.copy(offset, length);
+  return bytes ? std::make_shared<const held_bytes>(offset, std::move(*bytes), pages_.size()) : nullptr;
+}
+
 // The message may be in the pages that are fetched next. If it is damaged, it is not needed.
 void hdf5_reader::note_paging(hdf5_file& file) {
   constexpr std::uint64_t kMostFilePage = std::uint64_t{8} << 20;

@@ -17,6 +17,7 @@
 #include "format/hdf5/hdf5_cache_image.h"
 #include "format/hdf5/hdf5_file.h"
 #include "format/hdf5/hdf5_pages.h"
+#include "store/held_bytes.h"
 
 namespace penstock::inline v0 {
 
@@ -96,6 +97,8 @@ class hdf5_reader {
   /// The next round trip also requests this range, if that is within the limit of reading ahead. Only for calls within
   /// `parse`.
   void hope(std::uint64_t offset, std::uint64_t length) { pages_.hope(offset, length); }
+  /// The bytes of a range, for reads of values; null if some are not fetched. Only for calls within `parse`.
+  std::shared_ptr<const held_bytes> held(std::uint64_t offset, std::uint64_t length) const;
 
   const std::shared_ptr<const store>& from() const noexcept { return from_; }
   const std::string& key() const noexcept { return key_; }

@@ -85,6 +85,7 @@ result<std::shared_ptr<const store>> store_of(const referenced_array& what) {
     made.key = each.key;
     made.may_vanish = what.missing_is_fill;
     made.pinned = each.seen;
+    made.held = each.held;
     if (each.pinned && each.from->traits().versions) {
       PENSTOCK_ASSIGN(made.pinned, version_now(each));
     }

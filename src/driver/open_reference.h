@@ -21,6 +21,7 @@ namespace penstock::inline v0 {
 struct hdf5_facts;  // driver/open_hdf5.h
 class hdf5_chunk_index;
 class hdf5_heap_store;
+class held_bytes;
 
 /// An object that references point to.
 struct referenced_object {
@@ -30,6 +31,8 @@ struct referenced_object {
   bool pinned = false;                  ///< reads fail if its version changes
   std::optional<std::uint32_t> crc32c;  ///< of all its bytes; `array::check` compares it
   version seen = {};                    ///< the version that reads expect, if it is known; `pinned` looks it up
+  /// Bytes of that version which were fetched with the metadata; null: none.
+  std::shared_ptr<const held_bytes> held = nullptr;
 
   // What a manifest stores about the object.
   bool inlined = false;                  ///< `from` is this process's memory: the manifest holds the bytes

@@ -6,6 +6,8 @@
 #include <atomic>
 #include <utility>
 
+#include "store/held_bytes.h"
+
 namespace penstock::inline v0 {
 namespace {
 
@@ -110,9 +112,13 @@ void reference_store::read(std::span<const byte_read> reads, completion_sink& si
     wanted.expected = &named.pinned;
     wanted.same_handle = true;
   };
+  const auto is_held = [&](const object& named, const byte_read& wanted) {
+    return named.held && named.pinned.known() && named.held->serve(wanted, named.pinned, sink);
+  };
   if (reads.size() == 1) {  // without allocations: a chunk of a few KiB takes as long as some of them
     const object* const named = find(reads.front().key);
     if (named == nullptr) return sink.complete(reads.front().tag, error(errc::not_found, "no such object"));
+    if (is_held(*named, reads.front())) return;
     byte_read wanted = reads.front();
     translate(wanted, *named);
     return read_from(*named, {&wanted, 1});
@@ -129,6 +135,7 @@ void reference_store::read(std::span<const byte_read> reads, completion_sink& si
       sink.complete(one.tag, error(errc::not_found, "no such object"));
       continue;
     }
+    if (is_held(*named, one)) continue;
     if (!together.empty() && (named->from != first->from || given_of(*named) != given_of(*first))) flush();
     if (together.empty()) first = named;
     translate(together.emplace_back(one), *named);

@@ -11,6 +11,8 @@
 
 namespace penstock::inline v0 {
 
+class held_bytes;
+
 /// Named objects in several stores, for reading only: the files of an array of references.
 ///
 /// An object may be pinned to the version that it had when the store was created: references to its bytes are valid for
@@ -24,6 +26,8 @@ class reference_store final : public store {
     version pinned;                 ///< not known: any version is accepted
     bool may_vanish = false;        ///< pinned, but may be absent: then it is `not_found`, not a conflict
     bool completes_inline = false;  ///< set by `make`
+    /// Bytes of the pinned version that are known; null: none.
+    std::shared_ptr<const held_bytes> held = nullptr;
   };
 
   /// \error invalid_argument  Two objects have one name.

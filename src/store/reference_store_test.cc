@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <chrono>
 #include <map>
 
+#include "store/held_bytes.h"
 #include "store/memory_store.h"
 
 namespace penstock {
@@ -107,6 +110,40 @@ TEST(ReferenceStore, ReportsChangesOfPinnedObjectsAsConflicts) {
   (*made)->read(reads_of({"a1", "a2", "a3"}), seen, {});
   EXPECT_EQ(a->calls, (std::vector<std::size_t>{2, 1}));
   EXPECT_EQ(seen.results, (std::map<std::uint64_t, std::string>{{1, "conflict"}, {2, "conflict"}, {3, "4"}}));
+}
+
+TEST(ReferenceStore, ServesTheBytesThatItHoldsAsLongAsTheyAreFresh) {
+  const auto a = filled(true, {"1"});  // 4 zeros
+  const auto served = [&](byte_range range, std::chrono::milliseconds age, std::size_t reads, bool pinned = true) {
+    auto object = object_of("a1", a, "1");
+    if (pinned) object.pinned.word[0] = 12345;
+    object.held = std::make_shared<const held_bytes>(std::uint64_t{1}, std::vector{std::byte{7}, std::byte{8}},
+                                                     std::uint64_t{4}, held_bytes::clock::now() - age);
+    const auto made = reference_store::make({std::move(object)}, "references:");
+    std::array<std::byte, 4> room{};
+    std::vector<byte_read> wanted(reads);
+    for (byte_read& each : wanted) {
+      each.key = "a1";
+      each.range = range;
+      each.destination = std::span(room).first(static_cast<std::size_t>(range.length));
+    }
+    every_read sink;
+    a->calls.clear();
+    (*made)->read(wanted, sink, {});
+    a->finish();
+    return a->calls.empty() ? sink.results[0] + std::to_string(static_cast<int>(room[0])) : std::string();
+  };
+  constexpr std::chrono::milliseconds kNew{0}, kOld{2000};
+  for (const std::size_t reads : {1U, 2U}) {
+    EXPECT_EQ(served({1, 2, false}, kNew, reads), "27");  // 2 bytes, of which the first is 7
+    EXPECT_EQ(served({2, 1, false}, kNew, reads), "18");
+    EXPECT_EQ(served({2, 2, false}, kNew, reads), "");
+    EXPECT_EQ(served({0, 2, false}, kNew, reads), "");
+    EXPECT_EQ(served({3, 1, false}, kNew, reads), "");
+    EXPECT_EQ(served({0, 0, false}, kNew, reads), "");
+    EXPECT_EQ(served({1, 2, false}, kOld, reads), "");
+    EXPECT_EQ(served({1, 2, false}, kNew, reads, false), "");
+  }
 }
 
 TEST(ReferenceStore, ReadsThroughGapsAsItsSlowestStore) {

@@ -53,6 +53,20 @@ bool hdf5_pages::holds(std::uint64_t offset, std::uint64_t length) const noexcep
   return true;
 }
 
+std::optional<std::vector<std::byte>> hdf5_pages::copy(std::uint64_t offset, std::uint64_t length) const {
+  if (offset >= file_bytes_ || length > file_bytes_ - offset || !holds(offset, length)) return std::nullopt;
+  std::vector<std::byte> out;
+  out.reserve(static_cast<std::size_t>(length));
+  while (out.size() < length) {
+    const std::uint64_t at = offset + out.size();
+    const std::span<const std::byte> page = pages_.at(at / page_bytes_).bytes;
+    const std::span<const std::byte> bytes = page.subspan(static_cast<std::size_t>(at % page_bytes_));
+    const std::size_t take = std::min(bytes.size(), static_cast<std::size_t>(length) - out.size());
+    out.insert(out.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(take));
+  }
+  return out;
+}
+
 result<std::span<const std::byte>> hdf5_held::read(std::uint64_t offset, std::uint64_t length) {
   if (from_.holds(offset, length)) return from_.read(offset, length);
   waiting_ = true;

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <span>
 #include <unordered_map>
@@ -51,6 +52,8 @@ class hdf5_pages final : public hdf5_source {
   void hope(std::uint64_t offset, std::uint64_t length);
   /// Returns the ranges to fetch, ascending and in whole pages, and clears the list of missing pages.
   std::vector<byte_range> take_missing(const hdf5_ahead& ahead = {});
+  /// A copy of a range, if all of it is cached.
+  std::optional<std::vector<std::byte>> copy(std::uint64_t offset, std::uint64_t length) const;
   /// Adds the bytes of such a range.
   /// \error io_error  They are fewer than the range needs.
   result<> add(const byte_range& range, std::span<const std::byte> bytes);

@@ -26,6 +26,11 @@ TEST(Hdf5Pages, ReadsAcrossPagesOnceTheyAreFetched) {
   ASSERT_TRUE(read.ok());
   EXPECT_TRUE(std::equal(read->begin(), read->end(), file.begin() + 60, file.begin() + 160));
   EXPECT_EQ(pages.fetched_bytes(), 192U);
+  const auto copied = pages.copy(60, 100);
+  ASSERT_TRUE(copied);
+  EXPECT_TRUE(std::equal(copied->begin(), copied->end(), file.begin() + 60, file.begin() + 160));
+  EXPECT_FALSE(pages.copy(100, 100));
+  EXPECT_FALSE(pages.copy(990, 11));
 }
 
 TEST(Hdf5Pages, FusesRangesAcrossShortGapsAndEndsWithTheFile) {
