@@ -104,7 +104,7 @@ std::uint64_t address_of(const std::vector<hdf5_link>& links, std::string_view n
 }
 
 // The distance from an object to the next one. If links are missing, the next one may not be known: objects of one
-// group often have similar lengths.
+// group often have similar lengths, which compression makes a little different.
 std::uint64_t likely_length(const std::vector<hdf5_link>& links, std::uint64_t object, std::uint64_t file_end) {
   std::vector<std::uint64_t> begins{file_end};
   for (const hdf5_link& each : links)
@@ -114,7 +114,7 @@ std::uint64_t likely_length(const std::vector<hdf5_link>& links, std::uint64_t o
   const std::uint64_t length = *std::upper_bound(begins.begin(), begins.end(), object) - object;
   std::uint64_t shortest = length;
   for (std::size_t i = 1; i < begins.size(); ++i) shortest = std::min(shortest, begins[i] - begins[i - 1]);
-  return length <= kMostWholeBytes ? length : shortest;
+  return length <= kMostWholeBytes ? length : std::min(length, shortest + shortest / 16);
 }
 
 std::string opening(const std::string& uri) { return fmt::format("opening '{}'", uri); }
