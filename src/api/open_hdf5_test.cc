@@ -125,6 +125,42 @@ TEST(OpenHdf5, RemoteFilesNeedFewRounds) {
   EXPECT_EQ(far->rounds, 1U);
 }
 
+/// Counts requests. It completes them at once, and lends no bytes, like a store of local files.
+class counting_store final : public store {
+ public:
+  explicit counting_store(std::shared_ptr<const store> from) : from_(std::move(from)) {}
+  store_traits traits() const override {
+    store_traits out = from_->traits();
+    out.lends_bytes = false;
+    return out;
+  }
+  void read(std::span<const byte_read> reads, completion_sink& sink, std::stop_token stop) const override {
+    requests += reads.size();
+    from_->read(reads, sink, stop);
+  }
+  std::string uri() const override { return "near:"; }
+
+  mutable std::size_t requests = 0;
+
+ private:
+  std::shared_ptr<const store> from_;
+};
+
+TEST(OpenHdf5, AShortFileOfManyIsReadAtOnce) {
+  const auto near = std::make_shared<counting_store>(memory_with("f", seed("old_group")));
+  location at;
+  at.context = context::make().value();
+  at.from = near;
+  at.path = "f";
+  at.head = std::make_shared<const object_head>(**read_head(*near, "f"));
+  EXPECT_GT(at.head->object_size, 2 * at.head->bytes.size());
+  near->requests = 0;
+  const auto described = describe_hdf5_group(at, {});
+  ASSERT_TRUE(described.ok()) << described.error().to_string();
+  EXPECT_EQ(described->datasets.size(), 1U);
+  EXPECT_EQ(near->requests, 1U);
+}
+
 TEST(OpenHdf5, DamageIsRefusedAndNamed) {
   for (const char* name : {"old", "latest_small", "old_group"}) {
     const std::vector<std::byte> whole = seed(name);

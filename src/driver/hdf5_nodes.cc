@@ -242,6 +242,7 @@ result<hdf5_dimension_names> hdf5_nodes::dimensions() const {
 
 result<hdf5_contents> hdf5_nodes::describe(std::string_view path) const {
   constexpr std::uint64_t kReadings = 256;  // of all datasets, in one operation
+  constexpr bool kMostOfIt = true;
   struct found_dataset {
     std::string name;
     result<hdf5_array> what;
@@ -266,7 +267,7 @@ result<hdf5_contents> hdf5_nodes::describe(std::string_view path) const {
     out.facts = std::make_shared<const hdf5_facts>(hdf5_facts{std::move(typed), json()});
     return {};
   };
-  PENSTOCK_TRY(from_->parse(read, kReadings));
+  PENSTOCK_TRY(from_->parse(read, kReadings, kMostOfIt));
   for (found_dataset& each : found) {
     hdf5_contents::dataset made;
     made.name = each.name;

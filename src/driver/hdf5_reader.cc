@@ -70,19 +70,22 @@ result<std::span<const std::byte>> hdf5_stored_file::read(std::uint64_t offset, 
   const window& last = windows_[newest_];
   const bool follows = offset >= last.begin && offset <= last.begin + last.bytes.size();
   ahead_ = follows ? std::min(2 * ahead_, kMostWindow) : kLeastWindow;
-  const byte_range range{offset, std::min(std::max(length, ahead_), size_ - offset), false};
+  const std::uint64_t first = as_a_whole_ ? 0 : offset;
+  const byte_range range{first, as_a_whole_ ? size_ : std::min(std::max(length, ahead_), size_ - offset), false};
   const bool same_handle = seen_.known();  // a query of the open file instead of a lookup of its path
   auto read = read_and_wait(from_, key_, range, range.length, &seen_, false, same_handle);
   if (!read.ok()) {
     if (read.error().code() == errc::version_changed) return changed().note(read_note(key_, range));
     return std::move(read).error().note(read_note(key_, range));
   }
-  if (read->bytes.size() < length) return error(errc::io_error, "the file ended early while it was read");
+  if (read->bytes.size() < offset - first + length)
+    return error(errc::io_error, "the file ended early while it was read");
   for (window& each : windows_)
     if (each.bytes.size() > kMostWindow) each = {};  // one long value at a time
   newest_ = (newest_ + 1) % windows_.size();
-  windows_[newest_] = {offset, std::move(read->bytes)};
-  return std::span<const std::byte>(windows_[newest_].bytes).first(static_cast<std::size_t>(length));
+  windows_[newest_] = {first, std::move(read->bytes)};
+  return std::span<const std::byte>(windows_[newest_].bytes)
+      .subspan(static_cast<std::size_t>(offset - first), static_cast<std::size_t>(length));
 }
 
 result<std::shared_ptr<hdf5_reader>> hdf5_reader::open(std::shared_ptr<const store> from, std::string key,

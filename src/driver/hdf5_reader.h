@@ -34,6 +34,9 @@ class hdf5_stored_file final : public hdf5_source {
   /// Determines the version and the size: the superblock's if the store does not report one.
   /// \error unsupported  Neither has a size.
   result<> begin();
+  /// A file of at most 128 KiB is read as a whole when bytes after its head are needed: for parsers that visit most of
+  /// its metadata.
+  void read_as_a_whole() noexcept { as_a_whole_ = size_ <= kMostWhole; }
   const version& seen() const noexcept { return seen_; }
 
   std::uint64_t size() const noexcept override { return size_; }
@@ -41,12 +44,14 @@ class hdf5_stored_file final : public hdf5_source {
 
  private:
   static constexpr std::uint64_t kLeastWindow = std::uint64_t{4} << 10, kMostWindow = std::uint64_t{1} << 20;
+  static constexpr std::uint64_t kMostWhole = std::uint64_t{128} << 10;
 
   const store& from_;
   std::string_view key_;
   std::span<const std::byte> head_;
   version seen_;
   std::uint64_t size_ = 0, ahead_ = kLeastWindow;
+  bool as_a_whole_ = false;
   struct window {
     std::uint64_t begin = 0;
     std::vector<std::byte> bytes;
@@ -69,9 +74,11 @@ class hdf5_reader {
 
   /// Calls `parse` with the file, several times if it has to wait for bytes.
   /// \param readings  See hdf5_file::open.
+  /// \param most  Whether it visits most of the metadata.
   /// \returns The result of the last call. \error As the store, and conflict: the file changed during the read.
   template <class Parse>
-  auto parse(Parse&& parse, std::uint64_t readings = 32) -> decltype(parse(std::declval<hdf5_file&>())) {
+  auto parse(Parse&& parse, std::uint64_t readings = 32, bool most = false)
+      -> decltype(parse(std::declval<hdf5_file&>())) {
     const auto once = [&](hdf5_source& source) -> decltype(parse(std::declval<hdf5_file&>())) {
       PENSTOCK_ASSIGN(hdf5_file file, hdf5_file::open(source, hdf5_checksums::verified, readings));
       PENSTOCK_TRY(read_hdf5_cache_image(file));
@@ -82,6 +89,7 @@ class hdf5_reader {
       // Only the first call uses pages that were read before: later calls notice a change of the file.
       const std::vector<std::byte> head = has_head_.exchange(false) ? std::move(head_) : std::vector<std::byte>();
       hdf5_stored_file source(*from_, key_, seen_, pages_.size(), head);
+      if (most) source.read_as_a_whole();
       return once(source);
     }
     const std::lock_guard lock(mutex_);
