@@ -59,8 +59,8 @@ std::optional<std::vector<std::byte>> hdf5_pages::copy(std::uint64_t offset, std
   out.reserve(static_cast<std::size_t>(length));
   while (out.size() < length) {
     const std::uint64_t at = offset + out.size();
-    const std::span<const std::byte> page = pages_.at(at / page_bytes_).bytes;
-    const std::span<const std::byte> bytes = page.subspan(static_cast<std::size_t>(at % page_bytes_));
+    const std::span<const std::byte> stored = pages_.at(at / page_bytes_).bytes;
+    const std::span<const std::byte> bytes = stored.subspan(static_cast<std::size_t>(at % page_bytes_));
     const std::size_t take = std::min(bytes.size(), static_cast<std::size_t>(length) - out.size());
     out.insert(out.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(take));
   }
