@@ -60,12 +60,13 @@ json without_effort(const json::array_t& filters) {
 }
 
 /// Takes the data for merge_references, if the references can be merged.
-void take_references(const referenced_array& from, virtual_variable& out) {
+/// \param with_edges  Also if the chunks have unequal lengths along one axis.
+void take_references(const referenced_array& from, virtual_variable& out, bool with_edges) {
   if (from.metadata.zarr_format != 2) return;
   const joined_axis* edges = nullptr;
   for (const joined_axis& each : from.joined) {
     if (each.edges.empty()) continue;
-    if (edges != nullptr) return;
+    if (edges != nullptr || !with_edges) return;
     edges = &each;
   }
   const auto text = std::find_if(from.documents.begin(), from.documents.end(),
@@ -114,7 +115,7 @@ result<virtual_variable> variable_of(std::string name, array opened, references_
   out.facts = std::move(facts);
   if (taken == references_taken::always || has_good_references(opened)) {
     PENSTOCK_ASSIGN(out.what, references_of(opened));
-    if (out.what) take_references(*out.what, out);
+    if (out.what) take_references(*out.what, out, true);
   }
   out.opened = std::move(opened);
   return out;
@@ -231,7 +232,7 @@ virtual_variable variable_of(std::string name, std::shared_ptr<const referenced_
   const auto& names = what->dimension_names.empty() ? what->metadata.dimension_names : what->dimension_names;
   out.facts = std::make_shared<const variable_facts>(variable_facts{
       all_names(names, out.shape().size()), what->metadata.type, what->metadata.fill_value, what->metadata.attributes});
-  take_references(*what, out);
+  take_references(*what, out, false);  // a manifest of a virtual dataset would not notice changes of its file
   out.what = std::move(what);
   return out;
 }
