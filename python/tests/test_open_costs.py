@@ -80,8 +80,8 @@ REMOTE = {
     "files.json": 1,
     "saved.manifest": 1,
     "group.manifest": 1,
-    "x.parquet": 7,
-    "x.arrow": 9,
+    "x.parquet": 3,
+    "x.arrow": 3,
     # `open_shards`, of one file and of a manifest
     "raw_0.f4": 2,
     "files.json as shards": 1,
@@ -93,7 +93,7 @@ REMOTE = {
     "part_{}.zarr": 3,
     "part_{}.tif": 3,
     "part_{}.h5": 3,
-    "t_{}.parquet": 18,
+    "t_{}.parquet": 6,
 }
 # Archives are opened by a path of this machine: the number of requests until they are refused.
 REFUSED = {"x.npz": 6, "v3.zarr.zip": 6}

@@ -15,6 +15,7 @@ import penstock as ps
 import pytest
 from penstock.tabular import opening
 from penstock.tabular import table as _tabular
+from support.http_server import HttpServer
 
 pa = pytest.importorskip("pyarrow")
 import pyarrow.parquet as pq  # noqa: E402
@@ -337,6 +338,42 @@ def test_a_file_that_changes_is_always_a_conflict(tmp_path, monkeypatch):
     monkeypatch.setattr(opening, "batches_of", replace_after)
     with pytest.raises(ps.ConflictError, match="changed while its footer was read"):
         ps.open(path, columns="a")
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrow", "stream"])
+def test_files_on_web_servers_are_read_by_the_engine(
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "fsspec.core", None)
+
+    def written(values: Any) -> bytes:
+        made, sink = pa.table({"x": values}), io.BytesIO()
+        if form == "parquet":
+            pq.write_table(made, sink, row_group_size=300)
+        else:
+            with (pa.ipc.new_file if form == "arrow" else pa.ipc.new_stream)(sink, made.schema) as writer:
+                writer.write_table(made, max_chunksize=300)
+        return sink.getvalue()
+
+    values = np.random.default_rng(0).random(50_000)
+    with HttpServer({"t/x": written(values)}) as server:
+        url = f"{server.url}/t/x"
+        array = ps.open_shards([url], format="parquet" if form == "parquet" else "arrow", column="x")
+        np.testing.assert_array_equal(array[250:950], values[250:950])
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(array))[-5:], values[-5:])
+        ps.save_manifest(array, tmp_path / "m")
+        server.forget()
+        again = ps.open(tmp_path / "m")
+        assert not server.requests
+        np.testing.assert_array_equal(again[40_000:40_010], values[40_000:40_010])
+        server.forget()
+        array[0], again[40_300]
+        assert [each.method for each in server.requests] == ["GET", "GET"]
+        assert all("if-match" in each.headers for each in server.requests)
+        server.put("t/x", written(values + 1))
+        for each in (array, again, ps.open(tmp_path / "m")):
+            with pytest.raises(ps.ConflictError, match="has changed since"):
+                each[0]
 
 
 ROOT = Path(__file__).resolve().parents[2]

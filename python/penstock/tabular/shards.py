@@ -19,11 +19,21 @@ import numpy.typing as npt
 
 from penstock import _core
 from penstock.core.context import Context, current_context
-from penstock.core.errors import ConflictError, CorruptDataError, Error, InvalidArgumentError, UnsupportedError
+from penstock.core.errors import (
+    ConflictError,
+    CorruptDataError,
+    Error,
+    InvalidArgumentError,
+    NotFoundError,
+    PermissionDeniedError,
+    StorageError,
+    UnsupportedError,
+)
 from penstock.references.objects import Described, Joined, Object, ReferencedArray, open_described, pack_table
 from penstock.shards.files import complain, describe_all, file_stamps, refuse_others, side_by_side
 from penstock.shards.names import write_atomically
 from penstock.shards.saved import VERSION, known_files, saved_files
+from penstock.tabular.remote import RemoteObject, is_served
 from penstock.tabular.table import (
     Batches,
     BatchStore,
@@ -34,6 +44,7 @@ from penstock.tabular.table import (
     data_type,
     fill_value,
     import_pyarrow,
+    pinned_batches,
     remote_file,
 )
 from penstock.target.adapters import ObjectAdapter
@@ -82,9 +93,12 @@ class ManyBatches(Batches):
 
     def read(self, which: int, columns: list[str]) -> Any:
         file = bisect.bisect_right(self._first, which) - 1
-        table = self.tables[file]
+        table, batches = self.tables[file], self._batches(file)
+        if batches.remote is not None:  # the requests expect its version
+            batches.remote.forget()
+            return batches.read(which - self._first[file], columns)
         check_unchanged(table)
-        made = self._batches(file).read(which - self._first[file], columns)
+        made = batches.read(which - self._first[file], columns)
         check_unchanged(table)
         return made
 
@@ -105,9 +119,10 @@ class ManyBatches(Batches):
             if found is not None:
                 self._open.move_to_end(file)
                 return found
-        made = batches_of(self.tables[file].path, self.tables[file].storage_options)
-        if made.rows != self.tables[file].rows:
-            raise _changed(self.tables[file])
+        table = self.tables[file]
+        made = pinned_batches(table.path, table.storage_options) or batches_of(table.path, table.storage_options)
+        if made.rows != table.rows or (made.remote is not None and made.remote.stamp != table.stamp):
+            raise _changed(table)
         with self._lock:
             self._open[file] = made
             while len(self._open) > _OPEN_FILES:
@@ -119,6 +134,13 @@ def _stamp(path: str, storage_options: Mapping[str, Any] | None = None) -> tuple
     """Size and modification time; for a remote file two numbers that change with its size and tag. None: it does not
     exist.
     """
+    if is_served(path, storage_options):
+        try:
+            return RemoteObject(path, storage_options).stamp
+        except NotFoundError:
+            return None
+        except (PermissionDeniedError, StorageError):  # the server refuses HEAD
+            pass
     if "://" in path:
         filesystem, place = remote_file(path, storage_options)
         filesystem.invalidate_cache()
@@ -222,15 +244,17 @@ def open_tables(
 
     def look(path: str, keep: bool) -> tuple[Table, Choice, Batches | None]:
         options = dict(storage_options or {}) if "://" in path else None
-        before = _stamp(path, options)
         try:
-            batches = batches_of(path, options)
+            batches = pinned_batches(path, options)
+            before = _stamp(path, options) if batches is None or batches.remote is None else batches.remote.stamp
+            if batches is None:
+                batches = batches_of(path, options)
             choice = Choice.of(batches.schema, columns, nulls, dtype)
         except (OSError, EOFError, pa.ArrowException, KeyError, ValueError) as error:
             if isinstance(error, Error):
                 raise
             raise CorruptDataError(f"pyarrow cannot read the file: {error}") from error
-        if before is None or _stamp(path, options) != before:
+        if before is None or (batches.remote is None and _stamp(path, options) != before):
             raise ConflictError("the file changed while its footer was read")
         sum_ = (checksums or {}).get(path)
         can_cut = isinstance(batches, ParquetBatches)

@@ -19,11 +19,14 @@ from penstock.core.errors import (
     Error,
     InvalidArgumentError,
     NotFoundError,
+    PermissionDeniedError,
+    StorageError,
     UnsupportedError,
 )
 from penstock.core.sizes import counted
 from penstock.references.objects import Described, Object, pack_table
 from penstock.tabular.arrow_messages import batches_of_stream, is_big_endian, rows_of_file
+from penstock.tabular.remote import RemoteObject, is_served
 from penstock.target.adapters import ObjectAdapter
 from penstock.target.store import Store
 from penstock.target.without_ranges import content_without_ranges
@@ -75,6 +78,7 @@ class Batches:
 
     schema: Any
     rows: list[int]
+    remote: RemoteObject | None = None  # the version of a file that all reads expect
 
     def read(self, which: int, columns: list[str]) -> Any:
         """A table (or batch) of these columns, in this order."""
@@ -410,6 +414,29 @@ def remote_file(uri: str, storage_options: Mapping[str, Any] | None) -> tuple[An
     return made
 
 
+def pinned_batches(target: str, storage_options: Mapping[str, Any] | None) -> Batches | None:
+    """The row groups of one version of a file on a web server; None for other places, for servers without versions, and
+    for those whose files only fsspec reads: they ignore ranges, or refuse HEAD.
+    """
+    if not is_served(target, storage_options):
+        return None
+    pa = import_pyarrow()
+    try:
+        opened = RemoteObject(target, storage_options)
+        if not opened.is_pinned:
+            return None
+        made = _kind_of(opened.open().read(8))(lambda: pa.PythonFile(opened.open(), mode="r"))
+    except (UnsupportedError, PermissionDeniedError, StorageError):
+        return None
+    made.remote = opened
+    return made
+
+
+def _kind_of(head: bytes) -> Callable[[Callable[[], Any]], Batches]:
+    kinds: dict[str | None, type[Any]] = {"parquet": ParquetBatches, "arrow file": ArrowFileBatches}
+    return kinds.get(_core.table_kind(head), ArrowStreamBatches)
+
+
 def batches_of(target: Any, storage_options: Mapping[str, Any] | None = None) -> Batches:
     """The row groups of a file (also at a URI of fsspec), or of its bytes."""
     pa = import_pyarrow()
@@ -434,14 +461,7 @@ def batches_of(target: Any, storage_options: Mapping[str, Any] | None = None) ->
         def source() -> Any:
             return pa.OSFile(target)
 
-    kind: type[Batches] = ArrowStreamBatches
-    named = _core.table_kind(head)
-    if named == "parquet":
-        kind = ParquetBatches
-    elif named == "arrow file":
-        kind = ArrowFileBatches
-    made: Batches = kind(source)  # type: ignore[call-arg]
-    return made
+    return _kind_of(head)(source)
 
 
 def _chosen(schema: Any, columns: str | Sequence[str] | None) -> list[Column]:
