@@ -210,6 +210,14 @@ def test_every_chunk_is_decoded_once_an_epoch(seed):
     assert {n for key, n in store.reads.items() if key.startswith("c/")} == {1}
 
 
+def test_half_of_a_small_window_is_read_ahead():
+    _, a = rows(count=400, width=5, chunk=4)
+    opened = {
+        chunks: ps.loader(a, batch_size=4, window=chunks * 80).counts()["blocks_open"] for chunks in (1, 4, 16, 32, 64)
+    }
+    assert opened == {1: 1, 4: 2, 16: 8, 32: 16, 64: 48}
+
+
 def test_crops_across_chunks_are_decoded_once_within_a_window():
     values = np.arange(64 * 64, dtype="f4").reshape(64, 64)
     a = make(values, (8, 8))

@@ -16,6 +16,9 @@ namespace {
 
 // Ranges of a data set that are distributed to ranks as a whole: usually the number of ranks divides their number.
 constexpr std::uint64_t kMostLanes = 8;
+// Blocks that are read ahead, so that requests to remote stores overlap: up to half of a small window is for them, and
+// a quarter of a large one.
+constexpr std::uint64_t kBlocksAhead = 16;
 
 // The shortest part of an axis in one of its cells, except the last one.
 std::uint64_t shortest_cell(const grid_axis& of) {
@@ -139,9 +142,11 @@ result<loader> loader::make(std::vector<loader_array> arrays, std::vector<loader
                  fmt::format("a window of {} bytes does not hold the chunks of one sample, which take {}",
                              made.window_bytes, bytes.sample));
   made.sample_chunk_bytes = bytes.sample;
-  // Samples are drawn from three quarters of the window; the rest is read ahead.
-  const std::uint64_t blocks =
-      std::max<std::uint64_t>(1, made.window_bytes / 4 * 3 / std::max<std::uint64_t>(bytes.block, 1));
+  // Samples are drawn from the blocks in one part of the window; the other part is read ahead.
+  const std::uint64_t block = std::max<std::uint64_t>(bytes.block, 1);
+  const std::uint64_t ahead =
+      std::max(made.window_bytes / 4, std::min(made.window_bytes / 2, saturating_mul(kBlocksAhead, block)));
+  const std::uint64_t blocks = std::max<std::uint64_t>(1, (made.window_bytes - ahead) / block);
   const std::uint64_t all_blocks = made.space ? made.space->blocks() : ~std::uint64_t{0};
   made.lanes = kMostLanes;
   while (made.lanes > 1 && made.lanes * 2 > std::min(blocks, all_blocks)) made.lanes /= 2;
