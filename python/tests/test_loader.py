@@ -473,6 +473,13 @@ def test_errors_name_the_dimension_of_the_array():
         ps.loader([np.zeros(3)])
 
 
+def test_batches_have_at_most_32_dimensions():
+    a = make(np.zeros((1,) * 32, "i4"), (1,) * 32)
+    with pytest.raises(ps.InvalidArgumentError, match="at most 31 dimensions"):
+        ps.loader(a, crop={0: 1})
+    assert len(next(iter(ps.loader(a, crop={0: None}))).shape) == 32
+
+
 def test_a_state_of_another_order_is_refused():
     _, a = rows()
     state = ps.loader(a, batch_size=8).state_dict()

@@ -106,6 +106,9 @@ result<chunk_sizes> sizes_of(const std::vector<loader_array>& arrays, std::span<
 
 result<loader> loader::make(std::vector<loader_array> arrays, std::vector<loader_axis> axes, loader_options options) {
   if (arrays.empty()) return error(errc::invalid_argument, "a loader needs an array");
+  const auto kept = std::count_if(axes.begin(), axes.end(), [](const loader_axis& each) { return each.keeps; });
+  if (axes.size() > kMaxRank || (options.mask && static_cast<std::size_t>(kept) == kMaxRank))
+    return error(errc::invalid_argument, fmt::format("a crop has at most {} dimensions", kMaxRank - 1));
   if (options.batch == 0) return error(errc::invalid_argument, "a batch has at least one sample");
   if (options.random_samples && !options.origins.empty())
     return error(errc::invalid_argument, "samples are either random or listed, not both");

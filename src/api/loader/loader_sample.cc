@@ -102,6 +102,8 @@ result<loader_sample> loader_sample::make(const loader_array& of, std::span<cons
   }
   for (std::size_t d = 0; d < shape.size(); ++d)
     if (keeps[d]) made.shape_.push_back(made.size_[d]);
+  if (made.shape_.size() == kMaxRank)
+    return error(errc::invalid_argument, fmt::format("a crop has at most {} dimensions", kMaxRank - 1));
   PENSTOCK_ASSIGN(const std::uint64_t elements, element_count(made.shape_));
   const std::uint32_t item = made.type_.item_bytes();
   if (elements > (std::uint64_t{1} << 62) / item)
