@@ -16,6 +16,7 @@
 #include "engine/array_state.h"
 #include "engine/borrowed_job.h"
 #include "engine/closed_parts.h"
+#include "engine/idle_reads.h"
 #include "engine/read_job.h"
 #include "plan/indexed_selection.h"
 
@@ -214,7 +215,9 @@ result<ticket> array::read_async(const resolved_selection& which, const tensor_v
     element_conversion becomes;
     part_sources parts;
   };
-  const auto keeps = std::make_shared<kept>(kept{state_, which.indexed, {}, {}});
+  std::shared_ptr<kept> keeps;
+  if (which.indexed || state_->parts || becomes_another(*state_, options))
+    keeps = std::make_shared<kept>(kept{state_, which.indexed, {}, {}});
   source from = source_of(*state_, which, out.strides, out.data);
   std::span<const source> sources(&from, is_empty(which.shape) ? 0U : 1U);
   if (state_->parts && !sources.empty()) {
@@ -228,11 +231,12 @@ result<ticket> array::read_async(const resolved_selection& which, const tensor_v
     keeps->becomes = *becomes;
     from.convert = &keeps->becomes;
   }
-  auto job = std::make_shared<read_job>(state_->context->state());
+  auto job = state_->context->state().take_background_job();
   read_job::settings settings = settings_of(*state_, options);
   const unsigned workers = settings.workers;
-  settings.keep_alive = keeps;
-  settings.note = "array '" + state_->uri + "'";
+  settings.keep_alive = state_;
+  if (keeps) settings.keep_alive = std::move(keeps);
+  settings.note = fmt::format("array '{}'", state_->uri);
   job->begin(sources, std::move(settings));
   const chunk_layout& layout = sources.empty() ? *state_->layout : *sources[0].layout;
   try {
@@ -327,6 +331,7 @@ ticket::~ticket() {
   }
   job_->cancel();
   job_->wait();
+  if (const auto home = job_->home()) home->give(std::move(job_));
 }
 
 bool ticket::done() const noexcept { return !job_ || job_->is_of_parent() || job_->done(); }

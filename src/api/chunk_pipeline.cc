@@ -221,7 +221,7 @@ std::string chunk_pipeline::device_path() const { return cuda::describe(cuda::sp
 result<ticket> chunk_pipeline::start(const std::shared_ptr<penstock::context>& with, const store& from,
                                      const chunk_item& item, std::span<std::uint8_t> missing) const {
   const source wanted = source_of(from, item);
-  auto job = std::make_shared<read_job>(with->state());
+  auto job = with->state().take_background_job();
   read_job::settings settings;
   settings.workers = 1;
   settings.io_concurrency = with->state().io_concurrency();

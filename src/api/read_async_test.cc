@@ -18,6 +18,10 @@
 #include <utility>
 #include <vector>
 
+#include "engine/context_state.h"
+#include "engine/idle_reads.h"
+#include "engine/read_job.h"
+
 namespace penstock {
 namespace {
 
@@ -46,6 +50,22 @@ class read_gate {
   bool open_ = false;
   int waiting_ = 0;
 };
+
+TEST(ReadAsync, ATicketReturnsItsJobForTheNextRead) {
+  context_state with{context_options()};
+  const auto idle = std::make_shared<idle_reads>();
+  auto read = std::make_shared<read_job>(with, idle);
+  const read_job* const same = read.get();
+  {
+    ticket reading(read);
+    read->begin({}, {});
+    for (int i = 0; i < 10 && !read->done(); ++i) read->step(0);
+    ASSERT_TRUE(reading.done());
+    read.reset();
+    EXPECT_EQ(idle->take(), nullptr);
+  }
+  EXPECT_EQ(idle->take().get(), same);
+}
 
 TEST(ReadAsync, AForkedChildDoesNotWaitForItsParentsReads) {
   read_gate closed;

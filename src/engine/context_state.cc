@@ -129,6 +129,12 @@ void context_state::give_job(std::shared_ptr<read_job> job) {
   give_idle(mine.mutex, mine.idle_jobs, std::move(job));
 }
 
+std::shared_ptr<read_job> context_state::take_background_job() {
+  const std::shared_ptr<idle_reads>& idle = shared_.get().background_reads;
+  std::shared_ptr<read_job> job = idle->take();
+  return job ? job : std::make_shared<read_job>(*this, idle);
+}
+
 std::unique_ptr<read_worker> context_state::take_worker() {
   shared& mine = shared_.get();
   {
@@ -246,6 +252,7 @@ void context_state::clear_caches() {
     std::move(rest, mine.devices.end(), std::back_inserter(broken));
     mine.devices.erase(rest, mine.devices.end());
   }
+  mine.background_reads->clear();
   const std::lock_guard lock(mine.mutex);
   mine.uids.clear();
   mine.idle_jobs.clear();

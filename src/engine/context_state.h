@@ -17,6 +17,7 @@
 #include "base/output_pool.h"
 #include "engine/cell_cache.h"
 #include "engine/device_service.h"
+#include "engine/idle_reads.h"
 #include "engine/index_cache.h"
 #include "engine/profiler.h"
 #include "engine/write_queue.h"
@@ -53,7 +54,9 @@ class context_state {
   /// An idle job, with its buffers still warm; created if there is none.
   std::shared_ptr<read_job> take_job();
   void give_job(std::shared_ptr<read_job> job);
-  /// The same for a worker of a read in the background, whose job is not idle while a ticket refers to it.
+  /// The same for a read in the background: its ticket returns the job.
+  std::shared_ptr<read_job> take_background_job();
+  /// The same for a worker of such a read, whose job is not idle while a ticket refers to it.
   std::unique_ptr<read_worker> take_worker();
   void give_worker(std::unique_ptr<read_worker> worker);
   std::shared_ptr<write_job> take_write_job();
@@ -99,6 +102,7 @@ class context_state {
     output_pool outputs;
     std::shared_ptr<penstock::executor> workers;
     write_queue writes;
+    const std::shared_ptr<idle_reads> background_reads = std::make_shared<idle_reads>();
     std::mutex mutex;  // protects the members below
     std::vector<std::shared_ptr<read_job>> idle_jobs;
     std::vector<std::unique_ptr<read_worker>> idle_workers;

@@ -20,7 +20,8 @@ constexpr std::size_t kMaxSourcePieces = 64;
 
 }  // namespace
 
-read_job::read_job(context_state& state) noexcept : state_(&state) {}
+read_job::read_job(context_state& state, std::weak_ptr<idle_reads> home) noexcept
+    : state_(&state), home_(std::move(home)) {}
 read_job::~read_job() = default;
 
 void read_job::begin(std::span<const source> sources, settings with) {

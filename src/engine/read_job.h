@@ -23,6 +23,7 @@
 namespace penstock::inline v0 {
 
 class context_state;
+class idle_reads;
 struct read_worker;  // read_job_parts.h
 
 /// Marks a whole object whose index has failed, in place of a cell.
@@ -58,8 +59,10 @@ class read_job final : public job, private completion_sink {
     std::shared_ptr<const void> keep_alive;  ///< released at the end of the read
   };
 
-  explicit read_job(context_state& state) noexcept;
+  /// \param home  A ticket returns the job there after its read; empty: the job is not used again.
+  explicit read_job(context_state& state, std::weak_ptr<idle_reads> home = {}) noexcept;
   ~read_job() override;
+  std::shared_ptr<idle_reads> home() const noexcept { return home_.lock(); }
 
   /// Prepares for a read; the job must be idle. The memory that `sources` refers to is borrowed until the read is done.
   void begin(std::span<const source> sources, settings with);
@@ -184,6 +187,7 @@ class read_job final : public job, private completion_sink {
                               std::span<const std::byte> bytes, const read_done& done, worker_state& mine);
 
   context_state* state_;
+  const std::weak_ptr<idle_reads> home_;
   std::vector<source> sources_;
   settings with_;
   std::size_t io_concurrency_ = 1;

@@ -36,7 +36,7 @@ result<ticket> read_crops_async(std::span<const array_crop> crops, const tensor_
           .note("array '" + each.from.uri() + "'");
   }
   context_state& state = crops[0].from.context()->state();
-  auto job = std::make_shared<read_job>(state);
+  auto job = state.take_background_job();
   crop_sources made = sources_of(crops, out.data, out.strides);
   if (is_empty(shape)) made.sources.clear();
   read_job::settings settings;
