@@ -1,4 +1,6 @@
-"""A warm `penstock.loader` makes no large allocation: its memory, and that of its batches, is used again."""
+"""A warm `penstock.loader` makes no large allocation, and few small ones: its memory, and that of its batches, is used
+again.
+"""
 
 from __future__ import annotations
 
@@ -58,6 +60,32 @@ print(min(found))
 assert batches.counts()["chunks_read"] > read / 2 > 50
 """
 
+SMALL = """
+import ctypes, os, sys
+import numpy as np
+import penstock as ps
+
+counter = ctypes.CDLL(os.environ["LD_PRELOAD"])
+counter.large_allocations_begin.argtypes = [ctypes.c_size_t]
+counter.large_allocations_end.restype = ctypes.c_long
+values = np.random.default_rng(0).integers(0, 1000, (512, 32, 32)).astype("f4")
+with ps.Context(threads=2):
+    x = ps.create_array(sys.argv[1] + "/x", data=values, chunks=(4, 32, 32), codecs=["zstd"])
+batches = ps.loader(x, batch_size=32, window=32 * 4 * values[0].nbytes)
+
+def epoch():
+    for number, _ in enumerate(batches):
+        if number == 2:
+            begun = batches.counts()["chunks_read"]
+            counter.large_allocations_begin(1)
+        if number == 14:
+            return counter.large_allocations_end() / (batches.counts()["chunks_read"] - begun)
+
+for _ in range(3):
+    list(batches)
+print(min(epoch() for _ in range(4)))
+"""
+
 
 @pytest.fixture(scope="module")
 def counter(tmp_path_factory: pytest.TempPathFactory) -> str:
@@ -76,3 +104,11 @@ def test_twelve_warm_batches_make_no_large_allocation(case: str, counter: str, t
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) == 0
+
+
+def test_a_warm_chunk_makes_few_allocations_of_any_size(counter: str, tmp_path: Path) -> None:
+    env = {**os.environ, "LD_PRELOAD": counter, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", SMALL, str(tmp_path)]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) < 12

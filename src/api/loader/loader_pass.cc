@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <system_error>
 #include <utility>
 
@@ -43,6 +44,7 @@ class pieces_job final : public job {
 
 loader_state::loader_state(parts what) : what_(std::move(what)) {
   for (const loader_array& each : what_.arrays) arrays_.push_back(each.from);
+  for (const sample_axis& each : what_.places) lengths_.push_back(each.extent);
 }
 
 std::uint64_t loader_state::batches(std::uint64_t ranks) const noexcept {
@@ -219,10 +221,8 @@ result<> loader_state::take_memory(loader_batch& batch, std::vector<device_batch
 result<> loader_state::put(std::size_t first, std::size_t last, std::size_t batch_begin, loader_batch& into) {
   std::uint64_t bytes = 0;
   for (const loader_sample& each : what_.samples) bytes += each.bytes() * (last - first);
-  std::vector<std::uint64_t> lengths;
-  for (const sample_axis& each : what_.places) lengths.push_back(each.extent);
   const auto one = [&](std::size_t i) {
-    std::vector<std::int64_t> origin(what_.axes.size());
+    dim_vector<std::int64_t> origin(what_.axes.size());
     const std::size_t sample = first + i, at = sample - batch_begin;
     space().origin(samples_[sample], origin);
     for (std::size_t a = 0; a < arrays_.size(); ++a) {
@@ -234,14 +234,14 @@ result<> loader_state::put(std::size_t first, std::size_t last, std::size_t batc
     if (!what_.options.mask) return;
     std::uint64_t size = 1;
     for (const loader_axis& axis : what_.axes) size *= axis.crop;
-    put_valid_places(origin, lengths, what_.axes, into.values.back().view.data + at * size);
+    put_valid_places(origin, lengths_, what_.axes, into.values.back().view.data + at * size);
   };
   if (last - first == 1 || bytes < kMinParallelBytes) {
     for (std::size_t i = 0; i < last - first; ++i) one(i);
     return {};
   }
   context_state& with = arrays_[0].context()->state();
-  const auto work = std::make_shared<pieces_job>(last - first, one);
+  const auto work = std::make_shared<pieces_job>(last - first, std::cref(one));
   with.executor().run(work, static_cast<unsigned>(std::min<std::size_t>(with.threads(), last - first)), {},
                       std::chrono::seconds(1));
   return {};

@@ -58,6 +58,7 @@ class loader_state {
   const std::uint64_t made_at_ = fork_clock::now();
   const parts what_;
   std::vector<array> arrays_;              // the window refers to them
+  std::vector<std::uint64_t> lengths_;     // of the arrays along each axis
   std::mutex starting_;                    // one start at a time
   std::shared_ptr<loader_window> window_;  // replaced under `mutex_`
   std::uint64_t window_limit_ = 0;

@@ -41,7 +41,7 @@ void loader_window::begin(std::vector<chunk_number> uses, std::vector<std::uint6
   next_.assign(uses_.size(), kNever);
   ahead_ = released_ = 0;
   sample_ = 0;
-  was_read_.clear();
+  was_read_.assign(uses_.size(), false);
   std::unordered_map<chunk_number, std::uint64_t> later;
   for (std::size_t i = uses_.size(); i-- > 0;) {
     const auto [at, is_last] = later.try_emplace(uses_[i], i);
@@ -52,17 +52,30 @@ void loader_window::begin(std::vector<chunk_number> uses, std::vector<std::uint6
     const auto at = later.find(number);
     each.last_use = 0;
     each.next_use = at == later.end() ? kNever : at->second;
-    by_next_use_.emplace(each.next_use, kNever - each.last_use, number);
+    by_next_use_.insert(order_of(number, each));
   }
   const std::lock_guard lock(mutex_);
   counts_.chunks_read = counts_.bytes_read = counts_.chunks_again = 0;
 }
 
 void loader_window::set_uses(chunk_number which, chunk& of, std::uint64_t last, std::uint64_t next) {
-  by_next_use_.erase({of.next_use, kNever - of.last_use, which});
+  auto node = by_next_use_.extract(order_of(which, of));
+  if (node.empty()) node = std::move(idle_order_);
   of.last_use = last;
   of.next_use = next;
-  by_next_use_.emplace(next, kNever - last, which);
+  if (node.empty()) {
+    by_next_use_.insert(order_of(which, of));
+  } else {
+    node.value() = order_of(which, of);
+    by_next_use_.insert(std::move(node));
+  }
+}
+
+loader_window::chunk& loader_window::add_chunk(chunk_number which) {
+  if (idle_chunk_.empty()) return chunks_[which];
+  idle_chunk_.key() = which;
+  idle_chunk_.mapped() = chunk();
+  return chunks_.insert(std::move(idle_chunk_)).position->second;
 }
 
 std::size_t loader_window::source_of(chunk_number which) const noexcept {
@@ -80,13 +93,15 @@ result<> loader_window::read_ahead() {
   while (ahead_ < uses_.size() && under_way_.size() < most_reads_) {
     while (samples_[sample_ + 1] <= ahead_) ++sample_;
     const chunk_number which = uses_[ahead_];
-    if (!chunks_.contains(which)) {
+    const bool starts = !chunks_.contains(which);
+    if (starts) {
       const std::size_t owner = source_of(which);
       output_block memory;
       PENSTOCK_ASSIGN(const bool is_room, make_room(owner, memory));
       if (!is_room) return {};
-      PENSTOCK_TRY(start(which, owner, std::move(memory)));
+      PENSTOCK_TRY(start(which, owner, std::move(memory), was_read_[ahead_]));
     }
+    if (next_[ahead_] != kNever) was_read_[next_[ahead_]] = starts || was_read_[ahead_];
     set_uses(which, chunks_.at(which), ahead_ + 1, next_[ahead_]);
     ++ahead_;
   }
@@ -133,21 +148,22 @@ result<bool> loader_window::make_room(std::size_t owner, output_block& out) {
   }
 }
 
-result<> loader_window::start(chunk_number which, std::size_t owner, output_block memory) {
+result<> loader_window::start(chunk_number which, std::size_t owner, output_block memory, bool again) {
   const array& from = *sources_[owner].from;
   const box place = box_of(from.state().layout->grid(), which - sources_[owner].first);
-  basic_selection which_part;
-  for (std::size_t d = 0; d < place.size.size(); ++d)
-    which_part.items.push_back(slice{
-        static_cast<std::int64_t>(place.origin[d]), static_cast<std::int64_t>(place.origin[d] + place.size[d]), {}});
+  resolved_selection part;
+  part.shape = place.size;
+  for (std::size_t d = 0; d < place.size.size(); ++d) {
+    part.from.push_back({static_cast<std::int64_t>(place.origin[d]), 1, place.size[d]});
+    part.axis.push_back(static_cast<std::int8_t>(d));
+  }
   read_options options;
   options.threads = 1;
-  chunk& made = chunks_[which];
+  chunk& made = add_chunk(which);
   made.memory = std::move(memory);
   made.owner = owner;
   set_uses(which, made, 0, ahead_);
-  auto read =
-      from.read_async(which_part, tensor_view::contiguous(made.memory.data(), from.type(), place.size), options);
+  auto read = from.read_async(part, tensor_view::contiguous(made.memory.data(), from.type(), place.size), options);
   if (!read.ok()) {
     drop(which);
     return std::move(read).error();
@@ -155,7 +171,6 @@ result<> loader_window::start(chunk_number which, std::size_t owner, output_bloc
   made.read = std::move(*read);
   made.reading = true;
   under_way_.push_back(which);
-  const bool again = !was_read_.insert(which).second;
   const std::lock_guard lock(mutex_);
   ++counts_.chunks_read;
   counts_.chunks_again += again ? 1 : 0;
@@ -169,9 +184,9 @@ void loader_window::drop(chunk_number which) {
   const auto at = chunks_.find(which);
   chunk& of = at->second;
   of.read = ticket();  // cancelled, and waited for: it writes to the memory
-  by_next_use_.erase({of.next_use, kNever - of.last_use, which});
+  idle_order_ = by_next_use_.extract(order_of(which, of));
   sources_[of.owner].free.push_back(std::move(of.memory));
-  chunks_.erase(at);
+  idle_chunk_ = chunks_.extract(at);
 }
 
 bool loader_window::are_here(std::uint64_t first, std::uint64_t last) const {

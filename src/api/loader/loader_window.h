@@ -9,7 +9,6 @@
 #include <set>
 #include <tuple>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include <penstock/array.h>
@@ -75,10 +74,16 @@ class loader_window {
     ticket read;
   };
   static constexpr std::uint64_t kNever = ~std::uint64_t{0};
+  /// By next use; among chunks without one, the last used one comes first.
+  using chunk_order = std::set<std::tuple<std::uint64_t, std::uint64_t, chunk_number>>;
 
+  static chunk_order::value_type order_of(chunk_number which, const chunk& of) noexcept {
+    return {of.next_use, kNever - of.last_use, which};
+  }
   std::size_t source_of(chunk_number which) const noexcept;
   result<bool> make_room(std::size_t owner, output_block& out);
-  result<> start(chunk_number which, std::size_t owner, output_block memory);
+  result<> start(chunk_number which, std::size_t owner, output_block memory, bool again);
+  chunk& add_chunk(chunk_number which);
   void drop(chunk_number which);
   std::optional<chunk_number> least_needed() const;
   void set_uses(chunk_number which, chunk& of, std::uint64_t last, std::uint64_t next);
@@ -89,15 +94,17 @@ class loader_window {
   const std::size_t most_reads_;
   std::vector<chunk_number> uses_;
   std::vector<std::uint64_t> next_;  ///< for each use: the next one of the same chunk, or kNever
+  std::vector<bool> was_read_;       ///< for each use: whether its chunk was read before, in this epoch
   std::vector<std::uint64_t> samples_;
   std::uint64_t ahead_ = 0;     ///< the first use that was not processed
   std::size_t sample_ = 0;      ///< the owner
   std::uint64_t released_ = 0;  ///< uses before it are done
   std::unordered_map<chunk_number, chunk> chunks_;
-  // By next use; among those without one, the last used one comes first.
-  std::set<std::tuple<std::uint64_t, std::uint64_t, chunk_number>> by_next_use_;
+  chunk_order by_next_use_;
+  // The nodes of the chunk that was dropped last, for the next one.
+  std::unordered_map<chunk_number, chunk>::node_type idle_chunk_;
+  chunk_order::node_type idle_order_;
   std::deque<chunk_number> under_way_;
-  std::unordered_set<chunk_number> was_read_;  ///< in this epoch
   std::uint64_t bytes_ = 0;
 
   mutable std::mutex mutex_;  // protects the members below
