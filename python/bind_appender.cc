@@ -1,3 +1,5 @@
+#include <nanobind/stl/optional.h>
+
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -54,6 +56,22 @@ class appender_handle {
     take(converted.view());
   }
 
+  /// Rows in device memory, of the array's dtype. `strides` are in bytes; `keeps` owns the memory. With `stream` they
+  /// are copied in its order, and this does not wait for the device.
+  void append_device(std::uintptr_t address, const nb::tuple& shape, const nb::tuple& strides,
+                     std::optional<std::uintptr_t> stream, nb::object keeps) {
+    if (shape.size() > kMaxRank || strides.size() != shape.size())
+      raise(error(errc::invalid_argument, "the rows have too many dimensions"));
+    tensor_view rows;
+    rows.data = reinterpret_cast<std::byte*>(address);
+    rows.type = to_.array().type();
+    rows.space = memory_space::cuda;
+    for (const nb::handle each : shape) rows.extents.push_back(nb::cast<std::uint64_t>(each));
+    for (const nb::handle each : strides) rows.strides.push_back(nb::cast<std::int64_t>(each));
+    const std::shared_ptr<const void> owner(keeps.release().ptr(), drop_reference);
+    call_engine([&] { return made_->append(rows, owner, stream); });
+  }
+
   /// `to` receives the stored shape.
   void flush(array_handle& to) {
     const auto lock = to.array.lock_changes();
@@ -88,6 +106,8 @@ void bind_appender(nb::module_& m) {
            nb::arg("axis"), nb::arg("queue_bytes"), nb::arg("threads"), nb::arg("durable"),
            nb::arg("write_empty_chunks"), nb::arg("publish_interval"))
       .def("append", &appender_handle::append, nb::arg("rows").none())
+      .def("append_device", &appender_handle::append_device, nb::arg("address"), nb::arg("shape"), nb::arg("strides"),
+           nb::arg("stream").none(), nb::arg("keeps"))
       .def("flush", &appender_handle::flush, nb::arg("array"))
       .def("close", &appender_handle::close, nb::arg("array"))
       .def_prop_ro("rows", &appender_handle::rows)

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include <penstock/array.h>
 
@@ -47,14 +48,21 @@ class PENSTOCK_API appender {
   ~appender();
 
   /// Copies `rows` to the queue and returns. Waits while the queue is full.
-  /// \param rows  Host memory; as many dimensions as the array, equal in all but the axis; the array's dtype; strides
-  ///              in bytes, any sign. May be changed once this returns.
+  /// \param rows  As many dimensions as the array, equal in all but the axis; the array's dtype; strides in bytes, any
+  ///              sign. May be changed once this returns. Rows in device memory (`space` is cuda) are copied there, and
+  ///              transferred to the host before they are written. If the device has no memory for the copy, this waits
+  ///              for a copy to the host.
   /// \param keeps For elements of variable length: owns their bytes until they are stored; null: they are copied.
+  ///              For rows in device memory: owns them until they are on the host; null: nothing.
+  /// \param stream For rows in device memory: the stream on which they are ordered. They are copied in its order: this
+  ///              waits neither for earlier work nor for the copy, and later work on it may change them. Empty: they
+  ///              are complete, and this waits for the copy.
   /// \error The failure of an earlier write; `rows` is not taken. \error invalid_argument  The shape does not fit, or
   /// the appender is closed.
   /// \error cancelled  The wait was interrupted. The notes give the number of rows that were taken.
-  result<> append(const tensor_view& rows, std::shared_ptr<const void> keeps = nullptr);
-  /// As `append`, but returns false instead of waiting; `rows` is not taken then.
+  result<> append(const tensor_view& rows, std::shared_ptr<const void> keeps = nullptr,
+                  std::optional<std::uintptr_t> stream = {});
+  /// As `append`, for rows in host memory, but returns false instead of waiting; `rows` is not taken then.
   result<bool> try_append(const tensor_view& rows, std::shared_ptr<const void> keeps = nullptr);
 
   /// Stores all rows that were appended, and the shape that includes them. Returns the array as it is then.

@@ -66,7 +66,8 @@ class PENSTOCK_API level_appender {
   level_appender& operator=(level_appender&&) noexcept;
   ~level_appender();
 
-  /// \param rows  As of `appender::append`; converted as by `write_options::convert`. Many are taken in steps.
+  /// \param rows  As of `appender::append`, in host memory; converted as by `write_options::convert`. Many are taken in
+  ///              steps.
   /// \param progress  Empty, or called in this thread after each step, with bytes of the rows that were appended; false
   /// stops (`cancelled`).
   /// \error As `appender::append`: the notes give the number of rows that were taken, else none were. The failure of a

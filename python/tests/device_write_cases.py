@@ -252,6 +252,50 @@ def test_background_writes_go_through_the_host_if_the_device_is_full(cuda: FakeC
     np.testing.assert_array_equal(made[...], values)
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+def test_an_appender_does_not_wait_for_the_device(cuda: FakeCuda, tmp_path: Path, axis: int) -> None:
+    context = ps.Context(threads=2)
+    expected = np.arange(60, dtype="i4").reshape(10, 6)
+    first, second = expected[:3], expected[3:]
+    if axis == 1:
+        expected, first, second = expected.T, first.T.copy(), second.T.copy()
+    shape = (0, 6) if axis == 0 else (6, 0)
+    made = ps.create_array(str(tmp_path / "x"), shape=shape, dtype="i4", chunks=(4, 4), context=context)
+    value, busy, mine = on_device(cuda, second), on_device(cuda, np.arange(6, dtype="i4"), (8,)), cuda.stream()
+    with made.appender(axis=axis) as rows:
+        rows.append(on_device(cuda, first), stream=mine)  # makes the engine's memory
+        rows.flush()
+        with cuda.ahead():
+            # A kernel that does not begin, the rows, and the next step, which changes their memory.
+            ps.create_array({}, shape=(6,), dtype="i4", context=context).write_async(..., busy, stream=mine)
+            rows.append(value, stream=mine)
+            assert rows.rows == 10
+            cuda.call(
+                "cuMemsetD8Async",
+                ctypes.c_uint64(value.base),
+                ctypes.c_ubyte(5),
+                ctypes.c_size_t(value.bytes),
+                ctypes.c_void_p(mine),
+            )
+        with pytest.raises(ps.InvalidArgumentError, match="streams belong to devices"):
+            rows.append(first, stream=mine)
+    context.synchronize()
+    np.testing.assert_array_equal(made[...], expected)
+
+
+def test_an_appender_goes_through_the_host_if_it_must(cuda: FakeCuda, tmp_path: Path) -> None:
+    values = np.arange(9000, dtype="i4")
+    context = ps.Context(threads=2)
+    made = ps.create_array(str(tmp_path / "x"), shape=(0,), dtype="i4", chunks=(1000,), context=context)
+    value, short = on_device(cuda, values), on_device(cuda, values.astype("i2"))
+    ps.create_array({}, shape=(9000,), dtype="i4", context=context)[...] = value  # makes the engine's memory
+    with made.appender() as rows:
+        cuda.fail("cuMemAlloc", 2)
+        rows.append(value, stream=cuda.stream())
+        rows.append(short)  # another dtype
+    np.testing.assert_array_equal(made[...], np.concatenate([values, values.astype("i2")]))
+
+
 def test_warm_writes_allocate_nothing(cuda: FakeCuda, tmp_path: Path) -> None:
     values = np.random.default_rng(3).integers(0, 100, (64, 1024)).astype("i4")
     made = ps.create_array(str(tmp_path / "x"), shape=values.shape, dtype="i4", chunks=(8, 512), codecs=["zstd"])

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <thread>
 #include <utility>
 
+#include "api/device_copy.h"
 #include "api/device_tensor_state.h"
 #include "api/fenced_write.h"
 #include "api/read_source.h"
@@ -23,63 +23,11 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// Pauses between two queries whether a copy on a device has ended.
-constexpr std::chrono::microseconds kFirstPause{20}, kLongestPause{1000};
-
-// Memory of a device's pool, with a copy of values that is queued on a stream.
-class copy_on_its_device {
- public:
-  explicit copy_on_its_device(std::shared_ptr<cuda::device_engine> engine) noexcept : engine_(std::move(engine)) {}
-  copy_on_its_device(const copy_on_its_device&) = delete;
-  copy_on_its_device& operator=(const copy_on_its_device&) = delete;
-  // If the copy is on our stream, the end of the write is all that the values' owner knows of it.
-  ~copy_on_its_device() {
-    if (block_.address == 0 || engine_->is_of_parent()) return;
-    if (is_on_ours_) {
-      const cuda::current_context current(engine_->api(), engine_->context());
-      (void)engine_->api().event_synchronize(block_.ready);
-    }
-    engine_->results().give(block_);
-  }
-
-  result<> queue(const tensor_view& from, std::uint64_t bytes, cuda::stream_ref on) {
-    PENSTOCK_TRY(engine_->check_stream(on));
-    PENSTOCK_ASSIGN(block_, engine_->results().take(bytes));
-    PENSTOCK_ASSIGN(const cuda::event_ref ready, engine_->results().event_of(block_));
-    const cuda::driver& with = engine_->api();
-    const cuda::current_context current(with, engine_->context());
-    PENSTOCK_TRY(with.check(with.stream_wait_event(on, ready, 0), "cuStreamWaitEvent"));
-    auto queued = cuda::copy_on_device(*engine_, from, data(), on);
-    if (queued.ok()) queued = with.check(with.event_record(ready, on), "cuEventRecord");
-    if (!queued.ok()) (void)engine_->wait_for_all();  // no event marks the end of the copy
-    is_on_ours_ = queued.ok() && on == engine_->write_stream();
-    return queued;
-  }
-  std::byte* data() const noexcept { return reinterpret_cast<std::byte*>(block_.address); }
-  int device() const noexcept { return engine_->ordinal(); }
-  /// Waits for the copy without using a core. `may_go_on` is called repeatedly.
-  result<> wait(const std::function<bool()>& may_go_on) const {
-    const cuda::driver& with = engine_->api();
-    const cuda::current_context current(with, engine_->context());
-    for (auto pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
-      const cuda::driver_status status = with.event_query(block_.ready);
-      if (status != cuda::kNotReady) return with.check(status, "cuEventQuery");
-      if (!may_go_on()) return error(errc::cancelled, "the write was cancelled before the device had its values");
-      std::this_thread::sleep_for(pause);
-    }
-  }
-
- private:
-  std::shared_ptr<cuda::device_engine> engine_;
-  cuda::device_block block_;
-  bool is_on_ours_ = false;
-};
-
 // A copy of values, without their repetitions.
 struct copied_values {
   output_block memory;
   std::unique_ptr<item_arena> items;  // the bytes of elements of variable length
-  std::unique_ptr<copy_on_its_device> there;
+  std::unique_ptr<device_copy> there;
   tensor_view view;
 };
 
@@ -139,7 +87,7 @@ result<copied_values> copy_of_device(const tensor_view& value, const copy_shape&
   tensor_view once = value;
   once.extents = shape.counts;
   copied_values out;
-  out.there = std::make_unique<copy_on_its_device>(engine);
+  out.there = std::make_unique<device_copy>(engine);
   auto queued = out.there->queue(once, shape.bytes, stream.value_or(engine->write_stream()));
   options.stream.reset();
   if (queued.ok()) {

@@ -108,6 +108,46 @@ TEST_F(FakeDevice, ACancelledWriteEndsAfterTheCopyOfItsValues) {
   ASSERT_EQ(driver.mem_free(memory), cuda::kSuccess);
 }
 
+TEST_F(FakeDevice, AnAppenderTakesRowsOfADevice) {
+  for (const std::size_t axis : {0U, 1U}) {
+    const auto store = make_memory_store();
+    model_options how;
+    how.shape = axis == 0 ? extents{0, 6} : extents{6, 0};
+    how.chunks = {4, 4};
+    write_model(*store, "a/", how);
+    const array opened = open_in(store, context::make({}).value());
+    std::vector<std::int32_t> values(18);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<std::int32_t>(i);
+    const auto mine = make_stream();
+    const cuda::device_address memory = allocate(values.size() * sizeof(std::int32_t));
+    ASSERT_EQ(driver.copy_to_device(memory, values.data(), values.size() * sizeof(std::int32_t), mine), cuda::kSuccess);
+    const extents shape = axis == 0 ? extents{3, 6} : extents{6, 3};
+    tensor_view rows = tensor_view::contiguous(reinterpret_cast<void*>(memory), opened.type(), shape);
+    rows.space = memory_space::cuda;
+    {
+      auto to = appender::make(opened, axis);
+      ASSERT_TRUE(to.ok()) << to.error().to_string();
+      EXPECT_EQ(to->try_append(rows).error().code(), errc::unsupported);
+      ASSERT_TRUE(to->append(rows, nullptr, reinterpret_cast<std::uintptr_t>(mine)).ok());
+      ASSERT_TRUE(to->flush().ok());
+      ASSERT_TRUE(to->append(rows).ok());
+      const auto longer = to->close();
+      ASSERT_TRUE(longer.ok()) << longer.error().to_string();
+      std::vector<std::int32_t> expected;
+      for (std::size_t row = 0; row < (axis == 0 ? 1U : 6U); ++row) {
+        const auto first = values.begin() + static_cast<std::ptrdiff_t>(row * 3);
+        for (int twice = 0; twice < 2; ++twice)
+          expected.insert(expected.end(), axis == 0 ? values.begin() : first, axis == 0 ? values.end() : first + 3);
+      }
+      const std::vector<std::byte> stored = read_all(*longer);
+      ASSERT_EQ(stored.size(), expected.size() * sizeof(std::int32_t));
+      EXPECT_EQ(std::memcmp(stored.data(), expected.data(), stored.size()), 0);
+    }
+    ASSERT_EQ(driver.mem_free(memory), cuda::kSuccess);
+    ASSERT_EQ(driver.stream_destroy(mine), cuda::kSuccess);
+  }
+}
+
 TEST_F(FakeDevice, ValuesWithoutADeviceAreRefused) {
   const auto store = make_memory_store();
   model_options how;

@@ -85,28 +85,40 @@ class Appender:
         """Whether `close` was called."""
         return self._core.closed
 
-    def append(self, rows: npt.ArrayLike) -> None:
+    def append(self, rows: npt.ArrayLike, *, stream: Any = None) -> None:
         """Copy `rows` to the queue and return; wait only while the queue is full.
 
-        `rows` may be changed as soon as this returns. Values in a device's memory are copied to the host before it
-        returns.
+        `rows` may be changed as soon as this returns. Values in a device's memory that have the array's dtype are
+        copied in that memory, in the order of a stream as in `Array.write_async`, and transferred to the host in the
+        background: this does not wait for the device. Until then the device has both. Other values in a device's memory
+        are copied to the host before this returns.
 
         Parameters
         ----------
         rows
             Has as many dimensions as the array, and the same lengths except along the axis. It is cast to the array's
             dtype as in NumPy's assignment.
+        stream
+            For values in a device's memory: the stream that produces them, if `rows` does not name it.
 
         Raises
         ------
         InvalidArgumentError
-            The shape does not fit, or the appender is closed.
+            The shape does not fit, or the appender is closed; a stream for values in host memory.
         Error
             The failure of an earlier write. Nothing of `rows` was taken unless the notes give a number. The earlier
             rows stay queued, and the next call tries to write them again.
         """
         if _device.is_device_value(rows):
-            rows = _device.to_host(rows, _core._context_of(self._array))
+            context = _core._context_of(self._array)
+            dtype = _device.described(rows)[1]
+            if dtype.isnative and dtype == self._array.dtype:
+                there = _device.value_of(rows, context, stream, queues=True)
+                self._core.append_device(there.address, there.shape, there.strides, there.stream, there.keep)
+                return
+            rows = _device.to_host(rows, context, stream)
+        elif stream is not None:
+            raise InvalidArgumentError("streams belong to devices: the rows are in host memory")
         self._core.append(rows)
 
     def flush(self) -> None:

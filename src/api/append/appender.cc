@@ -1,5 +1,7 @@
 #include <penstock/appender.h>
 
+#include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "api/append/appender_state.h"
@@ -34,9 +36,10 @@ namespace {
 error no_array() { return {errc::invalid_argument, "this appender has no array"}; }
 }  // namespace
 
-result<> appender::append(const tensor_view& rows, std::shared_ptr<const void> keeps) {
+result<> appender::append(const tensor_view& rows, std::shared_ptr<const void> keeps,
+                          std::optional<std::uintptr_t> stream) {
   if (state_ == nullptr) return no_array();
-  PENSTOCK_TRY(state_->append(rows, keeps, true));
+  PENSTOCK_TRY(state_->append(rows, keeps, true, stream));
   return {};
 }
 result<bool> appender::try_append(const tensor_view& rows, std::shared_ptr<const void> keeps) {

@@ -1,5 +1,6 @@
 #include "api/append/appender_state.h"
 
+#include <penstock/device.h>
 #include <algorithm>
 #include <cstring>
 #include <system_error>
@@ -8,9 +9,12 @@
 
 #include <fmt/format.h>
 
+#include "api/device_copy.h"
+#include "api/device_tensor_state.h"
 #include "array/strided_copy.h"
 #include "base/checked.h"
 #include "base/waiting.h"
+#include "cuda/device_values.h"
 #include "driver/node_mode.h"
 #include "engine/array_state.h"
 #include "engine/context_state.h"
@@ -73,11 +77,13 @@ result<> appender_state::check_usable() const {
   return {};
 }
 
-result<> appender_state::check_value(const tensor_view& rows, const void* keeps) const {
+result<> appender_state::check_value(const tensor_view& rows, const void* keeps, bool may_wait) const {
   PENSTOCK_TRY(check_usable());
   PENSTOCK_TRY(check_rows(to_.state(), to_.shape(), rows, axis_));
-  if (rows.space != memory_space::host)
-    return error(errc::unsupported, "rows in device memory cannot be appended: copy them to host memory");
+  if (rows.space != memory_space::host && !may_wait)
+    return error(errc::unsupported, "`try_append` is for rows in host memory");
+  if (rows.space != memory_space::host && rows.type.variable_length())
+    return error(errc::unsupported, "elements of variable length are not in device memory");
   if (rows.type.kind() == dtype_kind::object && keeps == nullptr)
     return error(errc::unsupported, "Python objects cannot be copied: `keeps` must hold them");
   return {};
@@ -121,6 +127,60 @@ result<std::uint64_t> appender_state::copy_items(slab& to, std::uint64_t count, 
     }
   }
   return bytes;
+}
+
+// Queues a copy of rows in device memory. Null: the device has no memory for it, and the rows were copied to `to`.
+result<std::shared_ptr<device_copy>> appender_state::copy_device_rows(const tensor_view& rows, const tensor_view& to,
+                                                                      std::optional<std::uintptr_t> stream) const {
+  const auto address = reinterpret_cast<std::uintptr_t>(rows.data);
+  PENSTOCK_ASSIGN(const std::optional<int> device, device_of(address));
+  if (!device) return error(errc::invalid_argument, "the rows are marked as device memory, but are not in it");
+  PENSTOCK_ASSIGN(const auto engine, device_tensor_state::engine_of(to_.context()->state(), *device));
+  PENSTOCK_TRY(device_tensor_state::check_context(*engine, address));
+  std::optional<cuda::stream_ref> on;
+  if (stream) on = reinterpret_cast<cuda::stream_ref>(*stream);
+  auto made = std::make_shared<device_copy>(engine);
+  auto queued = made->queue(rows, rows.extents[axis_] * row_bytes_, on.value_or(engine->write_stream()));
+  if (queued.ok()) {
+    if (!on) PENSTOCK_TRY(made->wait([] { return true; }));
+    return made;
+  }
+  if (queued.error().code() != errc::resource_exhausted) return std::move(queued).error();
+  PENSTOCK_TRY(engine->begin_write(on));
+  PENSTOCK_TRY(copy_to_slab(*engine, rows, to));
+  return std::shared_ptr<device_copy>();
+}
+
+// Copies rows in device memory to rows of a slab, and waits.
+result<> appender_state::copy_to_slab(cuda::device_engine& engine, const tensor_view& rows,
+                                      const tensor_view& to) const {
+  const std::uint32_t item_bytes = to.type.item_bytes();
+  const strides c_order = c_order_strides(to.extents, item_bytes);
+  if (to.strides == c_order) return cuda::copy_to_host(engine, rows, to.data);
+  PENSTOCK_ASSIGN(const output_block room, to_.context()->state().outputs().take(to.extents[axis_] * row_bytes_));
+  PENSTOCK_TRY(cuda::copy_to_host(engine, rows, room.data()));
+  strided_copy(to.data, to.strides, room.data(), c_order, to.extents, item_bytes, 1);
+  return {};
+}
+
+// Copies the rows before `end` that are in the memory of a device to their slab.
+result<> appender_state::fetch_coming(guard& lock, slab& of, std::uint64_t end) const {
+  while (!of.coming.empty() && of.coming.front().first < end) {
+    coming_rows next = of.coming.front();
+    const tensor_view to = part_of(of.rows, next.first, next.count);
+    tensor_view from = tensor_view::contiguous(next.from->data(), to.type, to.extents);
+    from.space = memory_space::cuda;
+    lock.unlock();
+    auto done = next.from->wait([] { return true; });
+    if (done.ok()) done = copy_to_slab(next.from->engine(), from, to);
+    lock.lock();
+    PENSTOCK_TRY(std::move(done));
+    of.coming.pop_front();
+    lock.unlock();
+    next = coming_rows();  // may wait for a lock of its owner
+    lock.lock();
+  }
+  return {};
 }
 
 // A row that does not complete a row of objects waits for further rows, so it is accepted even if the queue is full.
@@ -220,13 +280,23 @@ result<> appender_state::add_slab(guard& lock) {
 
 // Copies rows to the last slab, which has space for them.
 result<> appender_state::fill(guard& lock, const tensor_view& rows, std::uint64_t count,
-                              const std::shared_ptr<const void>& keeps) {
+                              const std::shared_ptr<const void>& keeps, std::optional<std::uintptr_t> stream) {
   const std::shared_ptr<slab> to = slabs_.back();
   copies_ = true;
   lock.unlock();
   const tensor_view here = part_of(to->rows, to->filled, count);
-  strided_copy(here.data, here.strides, rows.data, rows.strides, here.extents, rows.type.item_bytes(), 1);
   result<std::uint64_t> bytes = std::uint64_t{0};
+  coming_rows coming;
+  if (rows.space == memory_space::host) {
+    strided_copy(here.data, here.strides, rows.data, rows.strides, here.extents, rows.type.item_bytes(), 1);
+  } else if (row_bytes_ != 0) {
+    auto made = copy_device_rows(rows, here, stream);
+    if (!made.ok()) {
+      bytes = std::move(made).error();
+    } else if (*made != nullptr) {
+      coming = {to->filled, count, std::move(*made), keeps};
+    }
+  }
   if (rows.type.variable_length()) {
     bytes = copy_items(*to, count, keeps != nullptr);
     if (bytes.ok() && keeps != nullptr) to->items.keep(keeps);
@@ -237,6 +307,7 @@ result<> appender_state::fill(guard& lock, const tensor_view& rows, std::uint64_
   PENSTOCK_ASSIGN(const std::uint64_t item_bytes, std::move(bytes));
   to->item_bytes += item_bytes;
   item_bytes_ += item_bytes;
+  if (coming.from != nullptr) to->coming.push_back(std::move(coming));
   to->filled += count;
   taken_ += count;
   // Items may have any size: their memory is released when a row of objects is written.
@@ -246,8 +317,10 @@ result<> appender_state::fill(guard& lock, const tensor_view& rows, std::uint64_
   return {};
 }
 
-result<bool> appender_state::append(const tensor_view& rows, const std::shared_ptr<const void>& keeps, bool may_wait) {
-  if (auto fine = check_value(rows, keeps.get()); !fine.ok()) return name_array(std::move(fine).error(), to_.state());
+result<bool> appender_state::append(const tensor_view& rows, const std::shared_ptr<const void>& keeps, bool may_wait,
+                                    std::optional<std::uintptr_t> stream) {
+  if (auto fine = check_value(rows, keeps.get(), may_wait); !fine.ok())
+    return name_array(std::move(fine).error(), to_.state());
   guard turn(appends_, std::defer_lock);
   if (may_wait) {
     turn.lock();
@@ -287,7 +360,7 @@ result<bool> appender_state::append(const tensor_view& rows, const std::shared_p
     }
     std::uint64_t some = std::min(count - done, slabs_.back()->room());
     if (rows.type.variable_length()) some = std::min(some, unit_ - (end_ + (taken_ - written_)) % unit_);
-    if (auto filled = fill(lock, part_of(rows, done, some), some, keeps); !filled.ok())
+    if (auto filled = fill(lock, part_of(rows, done, some), some, keeps, stream); !filled.ok())
       return refused(std::move(filled).error());
     done += some;
   }

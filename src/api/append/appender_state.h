@@ -16,6 +16,11 @@
 
 namespace penstock::inline v0 {
 
+class device_copy;
+namespace cuda {
+class device_engine;
+}
+
 /// The state of an appender: rows in slabs of memory, and a thread that writes them while there are any.
 ///
 /// The thread is detached and shares this state: the thread that drops the last appender may hold a lock (Python's)
@@ -29,7 +34,8 @@ class appender_state : public std::enable_shared_from_this<appender_state> {
   appender_state& operator=(const appender_state&) = delete;
 
   /// \param may_wait  False: returns false instead of waiting.
-  result<bool> append(const tensor_view& rows, const std::shared_ptr<const void>& keeps, bool may_wait);
+  result<bool> append(const tensor_view& rows, const std::shared_ptr<const void>& keeps, bool may_wait,
+                      std::optional<std::uintptr_t> stream = {});
   result<array> flush(bool close);
 
   std::uint64_t rows() const;
@@ -46,10 +52,17 @@ class appender_state : public std::enable_shared_from_this<appender_state> {
   appender_state(const array& to, std::size_t axis, const appender_options& options, const sizes& of);
 
   using clock = std::chrono::steady_clock;
+  /// Rows whose values are still in the memory of a device.
+  struct coming_rows {
+    std::uint64_t first = 0, count = 0;  // in their slab
+    std::shared_ptr<device_copy> from;
+    std::shared_ptr<const void> keeps;
+  };
   /// Memory of some rows of chunks.
   struct slab {
     output_block memory;
     item_arena items;
+    std::deque<coming_rows> coming;  // protected by the mutex, in order
     tensor_view rows;
     std::uint64_t capacity = 0, filled = 0, written = 0;  // rows
     std::uint64_t bytes = 0, item_bytes = 0;
@@ -60,10 +73,13 @@ class appender_state : public std::enable_shared_from_this<appender_state> {
   using guard = std::unique_lock<std::mutex>;
 
   result<> check_usable() const;
-  result<> check_value(const tensor_view& rows, const void* keeps) const;
+  result<> check_value(const tensor_view& rows, const void* keeps, bool may_wait) const;
   tensor_view part_of(const tensor_view& of, std::uint64_t first, std::uint64_t count) const noexcept;
   result<std::shared_ptr<slab>> make_slab(std::uint64_t capacity) const;
   result<std::uint64_t> copy_items(slab& to, std::uint64_t count, bool owned) const;
+  result<std::shared_ptr<device_copy>> copy_device_rows(const tensor_view& rows, const tensor_view& to,
+                                                        std::optional<std::uintptr_t> stream) const;
+  result<> copy_to_slab(cuda::device_engine& engine, const tensor_view& rows, const tensor_view& to) const;
 
   // Called with the lock held; those that take it return with it.
   bool is_full(std::uint64_t more) const noexcept;
@@ -77,11 +93,13 @@ class appender_state : public std::enable_shared_from_this<appender_state> {
   bool is_half_full() const noexcept;
   bool waits_for_more() const noexcept;
   result<> add_slab(guard& lock);
-  result<> fill(guard& lock, const tensor_view& rows, std::uint64_t count, const std::shared_ptr<const void>& keeps);
+  result<> fill(guard& lock, const tensor_view& rows, std::uint64_t count, const std::shared_ptr<const void>& keeps,
+                std::optional<std::uintptr_t> stream);
   static void serve(const std::shared_ptr<appender_state>& self);
   void work(guard& lock);
   void open_session(guard& lock);
   void write_some(guard& lock, std::uint64_t count);
+  result<> fetch_coming(guard& lock, slab& of, std::uint64_t end) const;
   void publish(guard& lock);
   result<> end_session();
   result<> finish(guard& lock);

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "api/append/appender_state.h"
+#include "api/device_copy.h"
 #include "engine/array_state.h"
 
 namespace penstock::inline v0 {
@@ -64,12 +65,13 @@ void appender_state::write_some(guard& lock, std::uint64_t count) {
   const tensor_view rows = part_of(from->rows, from->written, count);
   const std::uint64_t first = written_;
   busy_ = true;
+  auto done = fetch_coming(lock, *from, from->written + count);
   lock.unlock();
   write_options options;
   options.threads = options_.threads;
   options.durable = options_.durable;
   options.write_empty_chunks = options_.write_empty_chunks;
-  auto done = session_->write(rows, options);
+  if (done.ok()) done = session_->write(rows, options);
   if (!done.ok()) {
     error why = std::move(done).error();
     why.note(fmt::format("appending rows [{}, {}) of this appender", first, first + count));

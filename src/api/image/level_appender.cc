@@ -101,6 +101,8 @@ class level_appender_state {
   }
 
   result<> append(const tensor_view& rows, const progress_fn& progress) {
+    if (rows.space != memory_space::host)
+      return error(errc::unsupported, "rows in device memory have no levels: copy them to host memory");
     PENSTOCK_TRY(send_waiting());  // before the image takes a row
     std::uint64_t row_bytes = std::max(rows.type.item_bytes(), type().item_bytes());
     for (std::size_t d = 1; d < rows.extents.size(); ++d) row_bytes = saturating_mul(row_bytes, rows.extents[d]);
