@@ -149,8 +149,9 @@ def test_masks_and_overviews_equal_gdals(tmp_path, interleave, big):
     check_layout(path, interleave == "band")
 
 
+@pytest.mark.parametrize("interleave", ["pixel", "band"])
 @pytest.mark.parametrize(("bands", "dtype"), [(4, "uint8"), (2, "uint8"), (2, "uint16")])
-def test_means_are_of_opaque_pixels_as_gdals(tmp_path, bands, dtype):
+def test_means_are_of_opaque_pixels_as_gdals(tmp_path, bands, dtype, interleave):
     rasterio = pytest.importorskip("rasterio")
     values = np.random.default_rng(bands).integers(0, np.iinfo(dtype).max, (bands, 160, 96)).astype(dtype)
     values[-1][np.random.default_rng(1).random((160, 96)) < 0.6] = 0
@@ -163,11 +164,22 @@ def test_means_are_of_opaque_pixels_as_gdals(tmp_path, bands, dtype):
     with rasterio.open(tmp_path / "theirs.tif", overview_level=0) as file:
         theirs = file.read()
     opaque = (values[-1] != 0).reshape(80, 2, 48, 2).any((1, 3))
-    ps.save(tmp_path / "ours.tif", values, alpha=True, tiles=32)
-    with ps.create_array(tmp_path / "rows.tif", shape=values.shape, dtype=dtype, alpha=True, tiles=32) as rows:
+    how = {"alpha": True, "tiles": 32, "interleave": interleave}
+    ps.save(tmp_path / "ours.tif", values, **how)
+    with ps.create_array(tmp_path / "rows.tif", shape=values.shape, dtype=dtype, **how) as rows:
         for y in (96, 0, 64, 128, 32):
             rows[:, y : y + 32] = values[:, y : y + 32]
-    for name in ("ours.tif", "rows.tif"):
+    names = ["ours.tif", "rows.tif"]
+    if interleave == "band":
+        names.append("bands.tif")
+        with ps.create_array(tmp_path / "bands.tif", shape=values.shape, dtype=dtype, **how) as rows:
+            for band, y in ((0, 0), (bands - 1, 32), (bands - 1, 0)):
+                rows[band, y : y + 32] = values[band, y : y + 32]
+            rows[0, 32:] = values[0, 32:]
+            for band in range(1, bands - 1):
+                rows[band] = values[band]
+            rows[bands - 1, 64:] = values[bands - 1, 64:]
+    for name in names:
         made = ps.open(tmp_path / name, level=1)[...]
         np.testing.assert_array_equal(made[:, opaque], theirs[:, opaque])
         np.testing.assert_array_equal(made[-1] != 0, opaque)
@@ -176,7 +188,7 @@ def test_means_are_of_opaque_pixels_as_gdals(tmp_path, bands, dtype):
 def test_alpha_does_not_change_other_means(tmp_path):
     values = picture("u1", (4, 64, 64))
     values[-1, 8:40] = 0
-    for options in ({"nodata": 7}, {"interleave": "band"}, {"mask": np.ones((64, 64), bool)}):
+    for options in ({"nodata": 7}, {"mask": np.ones((64, 64), bool)}):
         for alpha in (False, True):
             ps.save(tmp_path / f"{alpha}.tif", values, alpha=alpha, tiles=32, photometric="rgb", **options)
         np.testing.assert_array_equal(ps.open(tmp_path / "True.tif", level=1), ps.open(tmp_path / "False.tif", level=1))

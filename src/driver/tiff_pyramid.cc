@@ -125,12 +125,31 @@ result<> tiff_tile_workshop::decode_rows(const tiff_tile_form& form, const tiff_
   });
 }
 
+bool mark_opaque(const tensor_view& from, std::uint64_t sample, std::uint64_t first, std::uint64_t end,
+                 std::byte* to) noexcept {
+  const std::uint64_t width = from.extents[2];
+  const std::size_t item_bytes = from.type.item_bytes();
+  const std::byte* const alpha = from.data + static_cast<std::ptrdiff_t>(sample) * from.strides[0];
+  std::byte least{1};
+  for (std::uint64_t y = first; y < end; ++y) {
+    const std::byte* at = alpha + static_cast<std::ptrdiff_t>(y) * from.strides[1];
+    for (std::uint64_t x = 0; x < width; ++x, at += from.strides[2]) {
+      const bool is_opaque = std::any_of(at, at + item_bytes, [](std::byte each) { return each != std::byte{0}; });
+      to[y * width + x] = std::byte{is_opaque};
+      least &= to[y * width + x];
+    }
+  }
+  return least != std::byte{0};
+}
+
 result<tiff_pyramid> tiff_pyramid::make(tiff_tile_workshop& with, std::vector<tiff_level> levels,
-                                        std::shared_ptr<std::vector<tiff_level>> mask, bool stores_mask) {
+                                        std::shared_ptr<std::vector<tiff_level>> mask, bool stores_mask,
+                                        bool by_opacity) {
   tiff_pyramid out(with);
   out.levels_ = std::move(levels);
   out.mask_ = std::move(mask);
   out.stores_mask_ = stores_mask;
+  out.by_opacity_ = by_opacity;
   for (std::size_t k = 0; k < out.levels_.size(); ++k) {
     ledger& accounts = with.with.accounts();
     filling each{buffer(&accounts), buffer(&accounts), buffer(&accounts), 0, 0, false};
@@ -138,7 +157,7 @@ result<tiff_pyramid> tiff_pyramid::make(tiff_tile_workshop& with, std::vector<ti
     if (k > 0) {
       const std::uint64_t pixels = std::min<std::uint64_t>(with.tile_height, level.height) * level.width;
       auto taken = each.room.reserve(pixels * with.image.samples * with.image.type.item_bytes());
-      if (taken.ok() && out.mask_) taken = each.mask.reserve(pixels);
+      if (taken.ok() && out.has_mask()) taken = each.mask.reserve(pixels);
       const tiff_level& before = out.levels_[k - 1];
       if (taken.ok() && with.alpha)
         taken = each.opaque.reserve(std::min<std::uint64_t>(with.tile_height, before.height) * before.width);
@@ -160,7 +179,7 @@ tensor_view tiff_pyramid::filled(std::size_t level) noexcept {
 
 tensor_view tiff_pyramid::filled_mask(std::size_t level) noexcept {
   const std::uint64_t rows = std::min<std::uint64_t>(with_->tile_height, levels_[level].height);
-  return tensor_view::contiguous(filling_[level].mask.data(), with_->mask->type,
+  return tensor_view::contiguous(filling_[level].mask.data(), dtype(dtype_kind::unsigned_integer, 8),
                                  extents{1, rows, levels_[level].width});
 }
 
@@ -177,32 +196,52 @@ result<> tiff_pyramid::advance(const tensor_view* given, const tensor_view* mask
   if (levels_.size() == 1) return {};
   const tiff_level& image = levels_[0];
   const std::uint64_t tile_height = with_->tile_height;
-  for (; next_ < image.down && (to_the_end || has_row(next_)); ++next_) {
+  const auto is_ready = [&] { return has_row(next_) && (opacity_ == nullptr || opacity_->has_row(next_)); };
+  for (; next_ < image.down && (to_the_end || is_ready()); ++next_) {
     const std::uint64_t y = next_ * tile_height, rows = std::min(tile_height, image.height - y);
     if (!has_row(next_)) {
       PENSTOCK_TRY(feed(1, nullptr, nullptr, rows));
       continue;
     }
-    if (given != nullptr && next_ >= first && (next_ - first) * tile_height < given->extents[1]) {
+    const bool is_given = given != nullptr && (!has_mask() || mask != nullptr) && next_ >= first &&
+                          (next_ - first) * tile_height < given->extents[1];
+    if (is_given) {
       const tensor_view here = rows_of(*given, (next_ - first) * tile_height, rows);
       tensor_view valid;
-      if (mask_) valid = rows_of(*mask, (next_ - first) * tile_height, rows);
-      PENSTOCK_TRY(feed(1, &here, mask_ ? &valid : nullptr, rows));
+      if (has_mask()) valid = rows_of(*mask, (next_ - first) * tile_height, rows);
+      PENSTOCK_TRY(feed(1, &here, has_mask() ? &valid : nullptr, rows));
       continue;
     }
-    // It was written out of order, and is only in the spool file.
+    // It was written out of order, or before its opacity, and is only in the spool file.
     const std::uint64_t pixels = tile_height * image.width, tile = next_ * image.across;
     PENSTOCK_TRY(filling_[0].room.reserve(pixels * with_->image.samples * with_->image.type.item_bytes()));
     const tensor_view here = rows_of(filled(0), 0, rows);
     PENSTOCK_TRY(with_->decode_rows(with_->image, image, tile, here));
     tensor_view valid;
-    if (mask_) {
+    if (has_mask()) {
       PENSTOCK_TRY(filling_[0].mask.reserve(pixels));
       valid = rows_of(filled_mask(0), 0, rows);
-      PENSTOCK_TRY(with_->decode_rows(*with_->mask, mask_->front(), tile, valid));
+      PENSTOCK_TRY(read_mask(next_, valid));
     }
-    PENSTOCK_TRY(feed(1, &here, mask_ ? &valid : nullptr, rows));
+    PENSTOCK_TRY(feed(1, &here, has_mask() ? &valid : nullptr, rows));
   }
+  return {};
+}
+
+// The mask of a row of tiles, from the spool file. An opacity that was never written is 0.
+result<> tiff_pyramid::read_mask(std::uint64_t tile_row, const tensor_view& to) {
+  const std::uint64_t tile = tile_row * levels_[0].across;
+  if (opacity_ == nullptr) return with_->decode_rows(*with_->mask, mask_->front(), tile, to);
+  if (!opacity_->has_row(tile_row)) {
+    std::memset(to.data, 0, to.extents[1] * to.extents[2]);
+    return {};
+  }
+  const dtype& type = with_->image.type;
+  PENSTOCK_ASSIGN(const std::span<std::byte> room,
+                  filling_[0].opaque.reserve(to.extents[1] * to.extents[2] * type.item_bytes()));
+  const tensor_view values = tensor_view::contiguous(room.data(), type, to.extents);
+  PENSTOCK_TRY(with_->decode_rows(with_->image, opacity_->levels_[0], tile, values));
+  (void)mark_opaque(values, 0, 0, to.extents[1], to.data);
   return {};
 }
 
@@ -210,22 +249,10 @@ result<> tiff_pyramid::advance(const tensor_view* given, const tensor_view* mask
 // pixels is transparent.
 result<> tiff_pyramid::find_opaque(std::size_t level, const tensor_view& from, std::uint64_t rows,
                                    std::vector<std::uint8_t>& some) {
-  const std::uint64_t width = levels_[level - 1].width;
-  PENSTOCK_ASSIGN(const std::span<std::byte> to, filling_[level].opaque.reserve(rows * width));
-  const std::byte* const alpha = from.data + static_cast<std::ptrdiff_t>(*with_->alpha) * from.strides[0];
-  const std::size_t item_bytes = with_->image.type.item_bytes();
+  PENSTOCK_ASSIGN(const std::span<std::byte> to, filling_[level].opaque.reserve(rows * levels_[level - 1].width));
   return with_->for_each(some.size(), [&, to](std::size_t i, unsigned) -> result<> {
-    const std::uint64_t end = std::min((i + 1) * 2 * kRowsEach, rows);
-    std::byte least{1};
-    for (std::uint64_t y = i * 2 * kRowsEach; y < end; ++y) {
-      const std::byte* at = alpha + static_cast<std::ptrdiff_t>(y) * from.strides[1];
-      for (std::uint64_t x = 0; x < width; ++x, at += from.strides[2]) {
-        const bool is_opaque = std::any_of(at, at + item_bytes, [](std::byte each) { return each != std::byte{0}; });
-        to[y * width + x] = std::byte{is_opaque};
-        least &= to[y * width + x];
-      }
-    }
-    some[i] = least == std::byte{0} ? 1 : 0;
+    const std::uint64_t first = i * 2 * kRowsEach, end = std::min(first + 2 * kRowsEach, rows);
+    some[i] = mark_opaque(from, *with_->alpha, first, end, to.data()) ? 0 : 1;
     return {};
   });
 }
@@ -240,7 +267,7 @@ result<> tiff_pyramid::feed(std::size_t level, const tensor_view* from, const te
   const tensor_view room = filled(level);
   const tensor_view to = rows_of(room, mine.rows, half);
   tensor_view valid;
-  if (mask_) {
+  if (has_mask()) {
     valid = rows_of(filled_mask(level), mine.rows, half);
     if (mask == nullptr) {
       std::memset(valid.data, 0, half * made.width);
@@ -276,14 +303,14 @@ result<> tiff_pyramid::feed(std::size_t level, const tensor_view* from, const te
   if (mine.rows < with_->tile_height && y + mine.rows < made.height) return {};
   const tensor_view whole = rows_of(room, 0, mine.rows);
   tensor_view whole_mask;
-  if (mask_) whole_mask = rows_of(filled_mask(level), 0, mine.rows);
+  if (has_mask()) whole_mask = rows_of(filled_mask(level), 0, mine.rows);
   if (made.stored && mine.touched) {
     PENSTOCK_TRY(with_->encode_rows(form, made, mine.tile_row * made.across, whole));
     if (stores_mask_)
       PENSTOCK_TRY(with_->encode_rows(*with_->mask, (*mask_)[level], mine.tile_row * made.across, whole_mask));
   }
   PENSTOCK_TRY(
-      feed(level + 1, mine.touched ? &whole : nullptr, mine.touched && mask_ ? &whole_mask : nullptr, mine.rows));
+      feed(level + 1, mine.touched ? &whole : nullptr, mine.touched && has_mask() ? &whole_mask : nullptr, mine.rows));
   mine.rows = 0;
   mine.touched = false;
   ++mine.tile_row;

@@ -52,7 +52,8 @@ struct tiff_tile_workshop {
   tiff_tile_form image;
   std::optional<tiff_tile_form> mask;
   overview_rule rule;
-  /// The sample with the opacity of the others, of unsigned integers: pixels where it is 0 are not part of means.
+  /// The sample with the opacity of the others in tiles that all bands share, of unsigned integers: pixels where it is
+  /// 0 are not part of means.
   std::optional<std::uint32_t> alpha;
   std::vector<std::byte> fill;  ///< one item, of rows that were never written
   std::unique_ptr<spool_file> spool;
@@ -77,18 +78,28 @@ struct tiff_tile_workshop {
                        const tensor_view& rows);
 };
 
+/// One byte for each pixel of rows [first, end) of a sample: whether its opacity is not 0.
+/// \param from  Shape (samples, rows, width), any strides. \param to  Those of all rows, contiguous.
+/// Returns false if one of them is 0.
+bool mark_opaque(const tensor_view& from, std::uint64_t sample, std::uint64_t first, std::uint64_t end,
+                 std::byte* to) noexcept;
+
 /// One plane of a new TIFF: bands that share tiles, and their overviews. Each overview is made from the level before as
 /// long as the rows of tiles are complete from the top.
 ///
 /// With a mask, each plane halves the mask together with its rows, because means are computed from valid pixels only;
-/// one of the planes stores the mask.
+/// one of the planes stores the mask. If a plane has the opacity of the others, its pixels that are not 0 are the mask.
 class tiff_pyramid {
  public:
   /// \param levels  At least the image; each half as large as the one before. Allocates the memory that overviews need.
   /// \param mask    The mask's levels, which all planes share; null: no mask.
   /// \param stores_mask  This plane stores them.
+  /// \param by_opacity   The mask is the opacity: `use_opacity` follows. Not together with `mask`.
   static result<tiff_pyramid> make(tiff_tile_workshop& with, std::vector<tiff_level> levels,
-                                   std::shared_ptr<std::vector<tiff_level>> mask = nullptr, bool stores_mask = false);
+                                   std::shared_ptr<std::vector<tiff_level>> mask = nullptr, bool stores_mask = false,
+                                   bool by_opacity = false);
+  /// \param of  The plane with the opacity, this one or another; it must not move from now on.
+  void use_opacity(const tiff_pyramid& of) noexcept { opacity_ = &of; }
 
   bool has_row(std::uint64_t tile_row) const noexcept {
     return levels_[0].tiles[tile_row * levels_[0].across].bytes != 0;
@@ -98,7 +109,7 @@ class tiff_pyramid {
   const std::vector<tiff_level>* mask_levels() const noexcept { return mask_.get(); }
 
   /// Writes whole rows of tiles, none of which was written before. `rows` has shape (samples, rows, width), and `mask`,
-  /// if there is one, (1, rows, width), contiguous.
+  /// if there is one, (1, rows, width), contiguous. The opacity may be given as the mask; it must be written before.
   result<> write(std::uint64_t tile_row, const tensor_view& rows, const tensor_view* mask = nullptr);
   /// Computes the remaining overviews.
   result<> finish();
@@ -119,13 +130,16 @@ class tiff_pyramid {
   result<> advance(const tensor_view* given, const tensor_view* mask, std::uint64_t first, bool to_the_end);
   result<> feed(std::size_t level, const tensor_view* from, const tensor_view* mask, std::uint64_t rows);
   result<> find_opaque(std::size_t level, const tensor_view& from, std::uint64_t rows, std::vector<std::uint8_t>& some);
+  result<> read_mask(std::uint64_t tile_row, const tensor_view& to);
+  bool has_mask() const noexcept { return mask_ != nullptr || by_opacity_; }
   tensor_view filled(std::size_t level) noexcept;
   tensor_view filled_mask(std::size_t level) noexcept;
 
   tiff_tile_workshop* with_;
   std::vector<tiff_level> levels_;
   std::shared_ptr<std::vector<tiff_level>> mask_;
-  bool stores_mask_ = false;
+  bool stores_mask_ = false, by_opacity_ = false;
+  const tiff_pyramid* opacity_ = nullptr;
   std::vector<filling> filling_;  // of each level; the first is only used to read tiles that arrived out of order
   std::uint64_t next_ = 0;        // row of tiles of the image
 };

@@ -89,6 +89,7 @@ class tiff_writer::state {
   tiff_new_image made_;
   std::unique_ptr<tiff_tile_workshop> shop_;
   std::vector<tiff_pyramid> planes_;
+  bool by_opacity_ = false;  // the last plane has the opacity of the others
   bool closed_ = false;
   std::optional<error> failed_;
 };
@@ -96,15 +97,16 @@ class tiff_writer::state {
 namespace {
 
 // Whether pixels whose opacity is 0 are omitted from means: as in GDAL, of the types that it treats so, and without
-// nodata and mask. Bands that do not share tiles may be written without the band of the opacity.
+// nodata and mask. If the opacity has tiles of its own, they may have to be decoded: JPEG changes values.
 bool uses_alpha(const tiff_create_options& options, const tiff_new_image& made) {
   const std::uint64_t colours = options.photometric == 3 || options.photometric < 2 ? 1 : 3;  // 3: YCbCr, too
   const std::vector<std::uint16_t>& extra = options.extra_samples;
   // ExtraSamples: 1 is associated (premultiplied) opacity, 2 is unassociated.
   const bool is_last =
       !extra.empty() && extra.size() == options.bands - colours && (extra.back() == 1 || extra.back() == 2);
-  return is_last && *options.resampling == overview_resampling::average && !options.planar && !options.mask &&
-         made.nodata.empty() && made.kind == sample_kind::unsigned_integer && options.type.bits() <= 16;
+  return is_last && *options.resampling == overview_resampling::average && !options.mask && made.nodata.empty() &&
+         (!options.planar || made.compression != tiff_compression::jpeg) &&
+         made.kind == sample_kind::unsigned_integer && options.type.bits() <= 16;
 }
 
 }  // namespace
@@ -157,7 +159,9 @@ result<> tiff_writer::state::begin(std::shared_ptr<store> to, tiff_create_option
   shop_->tile_height = options_.tile_height;
   shop_->tile_width = options_.tile_width;
   shop_->rule = {options_.type, *options_.resampling == overview_resampling::average, made_.nodata};
-  if (uses_alpha(options_, made_)) shop_->alpha = static_cast<std::uint32_t>(options_.bands - 1);
+  const bool with_alpha = uses_alpha(options_, made_);
+  by_opacity_ = with_alpha && options_.planar;
+  if (with_alpha && !options_.planar) shop_->alpha = static_cast<std::uint32_t>(options_.bands - 1);
   shop_->fill = made_.nodata;
   shop_->fill.resize(options_.type.item_bytes());
   PENSTOCK_ASSIGN(shop_->spool,
@@ -168,9 +172,11 @@ result<> tiff_writer::state::begin(std::shared_ptr<store> to, tiff_create_option
   std::shared_ptr<std::vector<tiff_level>> mask;
   if (options_.mask) mask = std::make_shared<std::vector<tiff_level>>(levels);
   for (std::uint64_t plane = 0; plane < (options_.planar ? options_.bands : 1); ++plane) {
-    PENSTOCK_ASSIGN(tiff_pyramid made, tiff_pyramid::make(*shop_, levels, mask, mask && plane == 0));
+    PENSTOCK_ASSIGN(tiff_pyramid made, tiff_pyramid::make(*shop_, levels, mask, mask && plane == 0, by_opacity_));
     planes_.push_back(std::move(made));
   }
+  if (by_opacity_)
+    for (tiff_pyramid& plane : planes_) plane.use_opacity(planes_.back());
   return {};
 }
 
@@ -244,7 +250,17 @@ result<> tiff_writer::state::write_planes(std::uint64_t first_band, std::uint64_
     mask = &valid;
   }
   if (!options_.planar) return planes_[0].write(tile_row, values, mask);
-  for (std::uint64_t band = 0; band < values.extents[0]; ++band) {
+  const std::uint64_t bands = values.extents[0];
+  buffer opaque(&options_.context->state().accounts());
+  if (by_opacity_ && first_band + bands == options_.bands) {
+    PENSTOCK_TRY(opaque.reserve(values.extents[1] * values.extents[2]));
+    (void)mark_opaque(values, bands - 1, 0, values.extents[1], opaque.data());
+    valid = tensor_view::contiguous(opaque.data(), dtype(dtype_kind::unsigned_integer, 8),
+                                    extents{1, values.extents[1], values.extents[2]});
+    mask = &valid;
+  }
+  for (std::uint64_t i = 0; i < bands; ++i) {
+    const std::uint64_t band = by_opacity_ ? bands - 1 - i : i;  // the opacity is the last one
     tensor_view one = values;
     one.data += static_cast<std::ptrdiff_t>(band) * values.strides[0];
     one.extents[0] = 1;
