@@ -96,6 +96,10 @@ TEST_F(NewArray, RefusesANameOfAnotherFormat) {
       {"a.csv", "numpy.savetxt"},
       {"a.PNG/", "a .png file"},
       {"a.jpg", "another library"},
+      {"a.grib2", "a .grib2 file"},
+      {"a.GRB", "another library"},
+      {"a.fits", "astropy.io.fits"},
+      {"a.mat", "scipy.io.savemat"},
   };
   for (const auto& [ending, words] : all) {
     const auto refused = create_array(name(ending), how_);

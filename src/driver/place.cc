@@ -131,8 +131,11 @@ result<> check_new_name(std::string_view uri, const context* with) {
   };
   // No driver writes files with these endings, and users expect a file.
   static constexpr other_file kOthers[] = {
-      {".npz", "numpy.savez"},   {".raw", "penstock.save_shards"},      {".bin", "penstock.save_shards"},
-      {".csv", "numpy.savetxt"}, {".png", "penstock read SRC -o FILE"}, {".jpg", "another library"},
+      {".npz", "numpy.savez"},      {".raw", "penstock.save_shards"},      {".bin", "penstock.save_shards"},
+      {".csv", "numpy.savetxt"},    {".png", "penstock read SRC -o FILE"}, {".jpg", "another library"},
+      {".jp2", "another library"},  {".jpeg", "another library"},          {".grib", "another library"},
+      {".grb", "another library"},  {".grib2", "another library"},         {".grb2", "another library"},
+      {".fits", "astropy.io.fits"}, {".mat", "scipy.io.savemat"},
   };
   while (uri.ends_with('/')) uri.remove_suffix(1);
   const auto refuse = [&](std::string_view kind, std::string_view writer) {
