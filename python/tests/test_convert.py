@@ -34,7 +34,7 @@ def test_the_suffix_of_the_target_decides_its_format(tmp_path: Path, ending: str
         np.testing.assert_array_equal(held[...], values)
 
 
-@pytest.mark.parametrize("ending", [".nc3", ".cdf", ".npz", ".raw", ".parquet", ".feather"])
+@pytest.mark.parametrize("ending", [".nc3", ".cdf", ".npz", ".raw", ".parquet", ".feather", ".csv", ".grib"])
 def test_unknown_suffixes_are_refused(tmp_path: Path, ending: str) -> None:
     source = ps.create_array(tmp_path / "s.zarr", data=VALUES)
     with pytest.raises(ps.InvalidArgumentError, match="this would write a Zarr folder"):
@@ -99,6 +99,28 @@ def test_a_plan_and_an_interrupted_copy(tmp_path: Path) -> None:
         for option in ("dry_run", "resume"):
             with pytest.raises(ps.InvalidArgumentError, match=f"no option '{option}'"):
                 ps.convert(tmp_path / "a.zarr", tmp_path / target, **{option: True})
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("target", ["t.zarr", "t.zip"])
+def test_the_metadata_of_groups_is_consolidated(tmp_path: Path, target: str, zarr_format: int) -> None:
+    pytest.importorskip("h5py")
+    ps.save(tmp_path / "s.zarr", t=VALUES, u=VALUES)
+    ps.convert(tmp_path / "s.zarr", tmp_path / "s.h5")
+    made = ps.convert(tmp_path / "s.h5", tmp_path / target, zarr_format=zarr_format, consolidate=True, verify=True)
+    assert made.consolidated
+    there = ps.open(tmp_path / target, use_consolidated=True)
+    assert list(there) == ["t", "u"]
+    np.testing.assert_array_equal(there["u"][...], VALUES)
+    again = ps.convert(tmp_path / "s.h5", tmp_path / target, overwrite=True)
+    assert not again.consolidated
+    with pytest.raises(ps.InvalidArgumentError, match="consolidate is for groups"):
+        ps.convert(tmp_path / "s.h5" / "t", tmp_path / "a.zarr", consolidate=True)
+    with pytest.raises(ps.InvalidArgumentError, match="no option 'consolidate'"):
+        ps.convert(tmp_path / "s.h5" / "t", tmp_path / "a.npy", consolidate=True)
+    done = verb(str(tmp_path / "s.h5"), str(tmp_path / "v.zarr"), "--consolidate")
+    assert done.returncode == 0, done.stderr
+    assert ps.open(tmp_path / "v.zarr").consolidated
 
 
 @pytest.mark.parametrize("name", ["memory", "memory_limit"])

@@ -20,7 +20,7 @@ from penstock.api.save import save, save_npy
 from penstock.api.shard_writer import MANIFEST, ShardWriter, save_shards
 from penstock.api.written_values import warn_of_place
 from penstock.core.array import Array
-from penstock.core.context import Context
+from penstock.core.context import Context, current_context
 from penstock.core.errors import InvalidArgumentError, UnsupportedError
 from penstock.core.group import Group
 from penstock.core.progress import callback_of, progress_display
@@ -68,6 +68,7 @@ def convert(
     overwrite: bool = ...,
     resume: bool = ...,
     verify: bool = ...,
+    consolidate: bool = ...,
     threads: int | None = ...,
     progress: Progress | bool | None = ...,
     context: Context | None = ...,
@@ -93,6 +94,7 @@ def convert(
     overwrite: bool = ...,
     resume: bool = ...,
     verify: bool = ...,
+    consolidate: bool = ...,
     threads: int | None = ...,
     progress: Progress | bool | None = ...,
     context: Context | None = ...,
@@ -117,6 +119,7 @@ def convert(
     overwrite: bool = False,
     resume: bool = False,
     verify: bool = False,
+    consolidate: bool = False,
     threads: int | None = None,
     progress: Progress | bool | None = None,
     context: Context | None = None,
@@ -155,6 +158,9 @@ def convert(
         Replace an existing target, after all is written.
     verify
         Read both sides and compare them; `CorruptDataError` if elements differ.
+    consolidate
+        For Zarr groups: also store the metadata of all nodes at the root, as `penstock.consolidate_metadata` does. The
+        copy of a consolidated group always is.
     threads, progress, target_options
         As for `penstock.copy`. For one file of another format, `threads` are those of a source that is opened here,
         and of the writer.
@@ -202,7 +208,7 @@ def convert(
     of_zarr = {"shards": shards, "codecs": codecs, "zarr_format": zarr_format}
     of_zarr |= {"memory": memory, "memory_limit": memory_limit, "scratch": scratch}
     memory = either_bytes(memory=memory, memory_limit=memory_limit)
-    of_copy = {"resume": resume or None, "dry_run": dry_run or None}
+    of_copy = {"resume": resume or None, "dry_run": dry_run or None, "consolidate": consolidate or None}
     if is_pattern(target):
         of_zarr = {"path": path or None, "chunks": chunks, **of_zarr, **of_copy}
         unused = [key for key, value in of_zarr.items() if value is not None and key != "shards"]
@@ -236,10 +242,12 @@ def convert(
             "progress": progress,
         }
         placed = images.is_placed(source)
+        if consolidate and not placed and isinstance(source, Array):
+            raise InvalidArgumentError(f"consolidate is for groups, '{source.uri}' is an array")
         if placed and resume:
             raise UnsupportedError(f"a copy of an image with its georeference cannot be resumed: '{source.uri}'")
         if placed and not dry_run:
-            return images.write_image(
+            image = images.write_image(
                 source,
                 target,
                 path,
@@ -248,6 +256,7 @@ def convert(
                 context=context,
                 target_options=target_options,
             )
+            return _consolidated(image, context) if consolidate else image
         job = CopyJob(
             source,
             target,
@@ -265,7 +274,8 @@ def convert(
             return plan_of(job)
         warn_of_place(job.source)
         job.run()
-        return job.open()
+        made = job.open()
+        return _consolidated(made, context) if consolidate and isinstance(made, Group) else made
     ending = os.path.splitext(name)[1].lower()
     of_blocks = ("memory", "memory_limit") if format == "npy" else ()
     unused = [key for key, value in {**of_zarr, **of_copy}.items() if value is not None and key not in of_blocks]
@@ -305,6 +315,12 @@ def convert(
     if verify and isinstance(made, Array):
         _core.compare(source, made)
     return made
+
+
+def _consolidated(group: Group, context: Context | None) -> Group:
+    """The group with the metadata of all its nodes, which is stored at its root."""
+    store, inside = _core.place_of_group(group)
+    return Group(_core.consolidate_metadata(store, current_context() if context is None else context, inside))
 
 
 def _write_shards(
