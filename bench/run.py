@@ -42,6 +42,7 @@ ORDER = (
     "select_mask",
     "cast_read",
     "loader",
+    "http_loader",
     "rechunk",
     "appender",
     "disk_cache",

@@ -1,20 +1,22 @@
 """One shuffled epoch of rows, from arrays with increasing numbers of samples per chunk, in turns with other libraries.
 
-The ceiling is Penstock's read of the whole array in order: a loader's additional time is the copy into batches and the
-order.
+The arrays are files, or, with `latency_ms`, at a server that answers after that time. The ceiling is Penstock's read of
+the whole array in order: a loader's additional time is the copy into batches and the order.
 """
 
 from __future__ import annotations
 
 import importlib.util
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import penstock as ps
+from harness.range_server import serving
 from harness.result import Bar, Result
 from harness.setting import Setting
 from harness.timing import Samples, in_turns, once, paired
@@ -25,7 +27,8 @@ def run(scenario: dict, setting: Setting) -> Result:
     worst: dict[str, float] = {}
     for per_chunk in scenario["samples_per_chunk"]:
         path = made(setting.folder, per_chunk, scenario)
-        samples = measure(path, per_chunk, scenario, setting, result)
+        with reached(path, scenario) as where:
+            samples = measure(where, per_chunk, scenario, setting, result)
         values = scenario["samples"] * sample_bytes(scenario)
         whole = samples.pop("whole")
         result.ceilings[f"whole, {per_chunk} a chunk"] = values / whole.best
@@ -70,19 +73,30 @@ def made(folder: Path, per_chunk: int, scenario: dict) -> Path:
     return path
 
 
-def measure(path: Path, per_chunk: int, scenario: dict, setting: Setting, result: Result) -> dict[str, Samples]:
+@contextmanager
+def reached(path: Path, scenario: dict) -> Iterator[str]:
+    """The group's path, or its URL."""
+    if "latency_ms" not in scenario:
+        yield str(path.resolve())
+        return
+    with serving(path.parent, scenario["latency_ms"] / 1e3) as root:
+        yield f"{root}/{path.name}"
+
+
+def measure(where: str, per_chunk: int, scenario: dict, setting: Setting, result: Result) -> dict[str, Samples]:
     contestants: dict[str, Callable[[], float]] = {}
-    for name, (needs, begin) in LOADERS.items():
+    for name in scenario.get("loaders", LOADERS):
+        needs, begin = LOADERS[name]
         if missing := [module for module in needs if not importlib.util.find_spec(module)]:
             result.left_out[name] = f"not installed: {', '.join(missing)}"
             continue
-        epoch = begin(path, per_chunk, scenario, setting.threads)
+        epoch = begin(where, per_chunk, scenario, setting.threads)
         seen = sorted(float(x) for batch in epoch(0) for x in np.asarray(batch)[:, 0, 0])
-        expected = sorted(ps.open_array(path / "t2m")[:, 0, 0].tolist())
+        expected = sorted(ps.open_array(f"{where}/t2m")[:, 0, 0].tolist())
         if seen != expected:
             result.failed = f"{name} gave other samples, with {per_chunk} a chunk"
         contestants[name] = once(lambda epoch=epoch: consume(epoch(1)))
-    whole = ps.open_array(path / "t2m", context=ps.Context(threads=setting.threads))
+    whole = ps.open_array(f"{where}/t2m", context=ps.Context(threads=setting.threads))
     contestants["whole"] = once(lambda: whole[...])
     return in_turns(contestants, scenario["turns"])
 
@@ -96,8 +110,8 @@ def window_bytes(per_chunk: int, scenario: dict) -> int:
     return 2 * scenario["block_chunks"] * per_chunk * sample_bytes(scenario)
 
 
-def penstock(path: Path, per_chunk: int, scenario: dict, threads: int) -> Callable[[int], Any]:
-    array = ps.open_array(path / "t2m", context=ps.Context(threads=threads))
+def penstock(where: str, per_chunk: int, scenario: dict, threads: int) -> Callable[[int], Any]:
+    array = ps.open_array(f"{where}/t2m", context=ps.Context(threads=threads))
     window = window_bytes(per_chunk, scenario)
 
     def epoch(number: int) -> Any:
@@ -108,13 +122,16 @@ def penstock(path: Path, per_chunk: int, scenario: dict, threads: int) -> Callab
     return epoch
 
 
-def insitubatch(path: Path, per_chunk: int, scenario: dict, threads: int) -> Callable[[int], Any]:
+def insitubatch(where: str, per_chunk: int, scenario: dict, threads: int) -> Callable[[int], Any]:
     from insitubatch import open_geometries, split_by_chunk
     from insitubatch.source import InSituDataset
     from insitubatch.store import obstore_store
 
-    store = obstore_store(f"file://{path.resolve()}")
-    geometry = open_geometries(store)["t2m"]
+    if where.startswith("http:"):
+        store = obstore_store(where, client_options={"allow_http": True})
+    else:
+        store = obstore_store(f"file://{where}")
+    geometry = open_geometries(store, ["t2m"])["t2m"]
     split = split_by_chunk(geometry, fractions=(1.0, 0.0, 0.0))
 
     def epoch(number: int) -> Any:
@@ -131,13 +148,13 @@ def shuffled(samples: int, number: int) -> np.ndarray:
     return np.random.default_rng(number).permutation(samples)
 
 
-def xbatcher(path: Path, per_chunk: int, scenario: dict, threads: int) -> Callable[[int], Any]:
+def xbatcher(where: str, per_chunk: int, scenario: dict, threads: int) -> Callable[[int], Any]:
     """One patch for each sample, in random order: the order of batches is left to the caller."""
     import xarray
     from xbatcher import BatchGenerator
 
     rows, columns = scenario["sample"]
-    dataset = xarray.open_zarr(path, chunks=None, consolidated=False)
+    dataset = xarray.open_zarr(where, chunks=None, consolidated=False)
     patches = BatchGenerator(dataset, input_dims={"time": 1, "y": rows, "x": columns}, preload_batch=False)
 
     def epoch(number: int) -> Any:
@@ -151,26 +168,26 @@ def xbatcher(path: Path, per_chunk: int, scenario: dict, threads: int) -> Callab
 class Rows:
     """A map-style data set of PyTorch: one sample for each index."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, where: str) -> None:
+        self.where = where
         self.array: Any = None
 
     def __len__(self) -> int:
         import zarr
 
-        return int(zarr.open_array(str(self.path / "t2m"), mode="r").shape[0])
+        return int(zarr.open_array(f"{self.where}/t2m", mode="r").shape[0])
 
     def __getitem__(self, index: int) -> np.ndarray:
         import zarr
 
         if self.array is None:  # in the worker that reads
-            self.array = zarr.open_array(str(self.path / "t2m"), mode="r")
+            self.array = zarr.open_array(f"{self.where}/t2m", mode="r")
         return np.asarray(self.array[int(index)])
 
 
-def threads_over_zarr(path: Path, per_chunk: int, scenario: dict, threads: int) -> Callable[[int], Any]:
+def threads_over_zarr(where: str, per_chunk: int, scenario: dict, threads: int) -> Callable[[int], Any]:
     """The work of a DataLoader, without PyTorch: workers read single samples, two batches ahead."""
-    rows = Rows(path)
+    rows = Rows(where)
     _ = rows[0]
 
     def epoch(number: int) -> Any:
@@ -188,18 +205,18 @@ def threads_over_zarr(path: Path, per_chunk: int, scenario: dict, threads: int) 
     return epoch
 
 
-def torch(path: Path, per_chunk: int, scenario: dict, threads: int) -> Callable[[int], Any]:
+def torch(where: str, per_chunk: int, scenario: dict, threads: int) -> Callable[[int], Any]:
     from torch import Generator
     from torch.utils.data import DataLoader
 
     def epoch(number: int) -> Any:
         draw = Generator().manual_seed(number)
-        return DataLoader(Rows(path), scenario["batch"], shuffle=True, num_workers=threads, generator=draw)
+        return DataLoader(Rows(where), scenario["batch"], shuffle=True, num_workers=threads, generator=draw)
 
     return epoch
 
 
-LOADERS: dict[str, tuple[tuple[str, ...], Callable[[Path, int, dict, int], Callable[[int], Any]]]] = {
+LOADERS: dict[str, tuple[tuple[str, ...], Callable[[str, int, dict, int], Callable[[int], Any]]]] = {
     "penstock": (("penstock",), penstock),
     "insitubatch": (("insitubatch", "obstore"), insitubatch),
     "xbatcher": (("xbatcher", "xarray", "zarr"), xbatcher),
