@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import penstock as ps
 import pytest
 
 xr = pytest.importorskip("xarray")
@@ -91,3 +92,8 @@ def test_drops_variables(path):
     ours = xr.open_dataset(path, engine="penstock", drop_variables=["packed", "texts"])
     assert "packed" not in ours
     assert "missing" in ours
+
+
+def test_options_of_zarr_are_refused(path: Path) -> None:
+    with pytest.raises(ps.InvalidArgumentError, match="use_zarr_fill_value_as_mask is an option of Zarr"):
+        xr.open_dataset(path, engine="penstock", use_zarr_fill_value_as_mask=True)

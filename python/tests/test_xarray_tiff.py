@@ -238,6 +238,14 @@ def test_options_of_gdal_without_a_counterpart_are_refused(tmp_path, given):
 
 
 @pytest.mark.parametrize(
+    "given", [{"zarr_format": 3}, {"consolidated": False}, {"use_zarr_fill_value_as_mask": True}], ids=str
+)
+def test_options_of_zarr_are_refused(tmp_path: Path, given: dict[str, Any]) -> None:
+    with pytest.raises(ps.InvalidArgumentError, match=f"{next(iter(given))} is an option of Zarr"):
+        xr.open_dataset(write(tmp_path / "a.tif"), engine="penstock", **given)
+
+
+@pytest.mark.parametrize(
     ("dtype", "said"), [("int16", "true"), ("int32", "true"), ("uint8", "false"), ("float32", "true")]
 )
 @pytest.mark.parametrize(

@@ -330,18 +330,31 @@ def test_drop_variables_works_and_foreign_options_are_ignored(stored: Path) -> N
     assert list(xr.open_dataset(stored, engine=OURS, variable="rain").data_vars) == ["rain"]
     with pytest.raises(KeyError, match="nothing"):
         xr.open_dataset(stored, engine=OURS, variable="nothing")
-    with pytest.raises(ValueError, match="open_kwargs are options of TIFFs"):
-        xr.open_dataset(stored, engine=OURS, open_kwargs={"overview_level": 0})
 
 
-@pytest.mark.parametrize("given", [{"page": 1}, {"level": 1}, {"bands": [0]}])
-def test_options_that_choose_an_image_are_refused(tmp_path: Path, stored: Path, given: dict[str, Any]) -> None:
+OF_IMAGES: list[dict[str, Any]] = [
+    {"page": 1}, {"level": 1}, {"bands": [0]}, {"open_kwargs": {"overview_level": 0}}, {"convention": "plain"},
+    {"masked": True}, {"parse_coordinates": False}, {"default_name": "t"}, {"band_as_variable": True},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("given", OF_IMAGES, ids=str)
+def test_options_of_images_are_refused(tmp_path: Path, stored: Path, given: dict[str, Any]) -> None:
     with pytest.raises(ps.InvalidArgumentError, match=f"{next(iter(given))} is an option of TIFFs"):
         xr.open_dataset(stored, engine=OURS, **given)
     weather()[["rain"]].to_zarr(tmp_path / "one.zarr", consolidated=False)
-    for options in (given, {"zarr_format": 2}, {"open_kwargs": {"overview_level": 0}}):
+    for options in (given, {"zarr_format": 2}, {"consolidated": False}):
         with pytest.raises(ps.InvalidArgumentError, match="not supported for many files"):
             xr.open_dataset(tmp_path / "*.zarr", engine=OURS, concat="time", **options)
+
+
+@pytest.mark.parametrize(
+    "given", [{"sort": "values"}, {"missing": "fill"}, {"attributes": "all"}, {"compare": "values"}], ids=str
+)
+def test_options_of_many_files_need_concat(stored: Path, given: dict[str, Any]) -> None:
+    for opens in (xr.open_dataset, xr.open_datatree):
+        with pytest.raises(ps.InvalidArgumentError, match=f"{next(iter(given))} is an option for many files"):
+            opens(stored, engine=OURS, **given)
 
 
 def test_an_open_group_is_shown(stored: Path) -> None:

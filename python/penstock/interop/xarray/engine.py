@@ -100,7 +100,8 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
         """One group of Zarr, one image of a TIFF (which `group` may name within a store), or many files (`concat`).
 
         `xarray.open_zarr` explains the parameters of Zarr; those of TIFF follow. `cache_members` and `lock` are
-        accepted and ignored: members are looked up once, and reads need no lock.
+        accepted and ignored: members are looked up once, and reads need no lock. Options that the target does not have
+        are refused: those of TIFFs for a group, those of Zarr for a TIFF, those of many files without `concat`.
 
         Parameters
         ----------
@@ -127,6 +128,20 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
         concat, sort, missing, attributes, compare
             `concat` is the name of a dimension: the target is a pattern or a list of files, as for
             `penstock.open_virtual`, which explains the others.
+
+        Returns
+        -------
+        xarray.Dataset
+            Its variables are lazy.
+
+        Raises
+        ------
+        InvalidArgumentError
+            The target is an array (other than of a TIFF), or does not have an option that is given.
+        UnsupportedError
+            `mode` is not "r", or an option of GDAL has no counterpart.
+        Error
+            As for `penstock.open`.
         """
         _check_mode(mode)
         decoding: dict[str, Any] = {
@@ -135,10 +150,16 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
             "drop_variables": drop_variables, "use_cftime": use_cftime, "decode_timedelta": decode_timedelta,
         }  # fmt: skip
         chosen: dict[str, Any] = {"page": page, "level": level, "bands": bands}
+        of_images = {
+            "page": page != 0, "level": level != 0, "bands": bands is not None, "open_kwargs": bool(open_kwargs),
+            "convention": convention != "rioxarray", "masked": masked,
+            "parse_coordinates": parse_coordinates is not None, "default_name": default_name != "band_data",
+            "band_as_variable": band_as_variable,
+        }  # fmt: skip
+        of_zarr = {"consolidated": consolidated is not None, "zarr_format": zarr_format is not None}
+        _check_joining(concat, sort, missing, attributes, compare)
         if concat is not None:
-            for name, value in {**chosen, "open_kwargs": open_kwargs, "zarr_format": zarr_format}.items():
-                if value:
-                    raise InvalidArgumentError(f"{name} is not supported for many files, which `concat` joins")
+            _refuse({**of_images, **of_zarr}, "is not supported for many files, which `concat` joins")
             how = {
                 "concat": concat, "group": _within(group), "sort": sort, "missing": missing, "attributes": attributes,
                 "compare": compare, "variables": None, "drop_variables": drop_variables,
@@ -153,6 +174,8 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
         where = device_of(device, device_id)
         within = "" if group and is_one_file(filename_or_obj) else _within(group)
         if is_tiff(filename_or_obj, within, storage_options):
+            of_zarr["use_zarr_fill_value_as_mask"] = use_zarr_fill_value_as_mask is not None
+            _refuse(of_zarr, f"is an option of Zarr, {filename_or_obj!r} is a TIFF")
             chosen |= {"level": _level(level, open_kwargs or {}), "storage_options": storage_options}
             made = open_raster(
                 filename_or_obj,
@@ -170,11 +193,7 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
             )
             made.set_close(_close)
             return made
-        if open_kwargs:
-            raise InvalidArgumentError(f"open_kwargs are options of TIFFs, {filename_or_obj!r} is none")
-        for name, value in chosen.items():
-            if value:
-                raise InvalidArgumentError(f"{name} is an option of TIFFs, {filename_or_obj!r} is none")
+        _refuse(of_images, f"is an option of TIFFs, {filename_or_obj!r} is not a TIFF")
         place, node = open_group(filename_or_obj, within, consolidated, storage_options, zarr_format)
         made = _decode(
             _store_of(place, node, use_zarr_fill_value_as_mask, drop_variables),
@@ -213,6 +232,7 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
         `open_dataset`. Groups without that dimension are those of the first file.
         """
         _check_mode(mode)
+        _check_joining(concat, sort, missing, attributes, compare)
         on = device_of(device, device_id)
         target = settled_target(filename_or_obj) if concat is None else first_of(filename_or_obj, storage_options)
         place, node = open_group(target, _within(group), consolidated, storage_options, zarr_format)
@@ -234,6 +254,23 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
         return DataTree.from_dict(self.open_groups_as_dict(filename_or_obj, **options))
 
 
+def _refuse(given: dict[str, bool], why: str) -> None:
+    """Raise an error for the first option that is given."""
+    for name, is_given in given.items():
+        if is_given:
+            raise InvalidArgumentError(f"{name} {why}")
+
+
+def _check_joining(concat: str | None, sort: Any, missing: str, attributes: str, compare: str) -> None:
+    """Refuse options for joining many files without `concat`, which names the dimension."""
+    if concat is None:
+        given = {
+            "sort": sort is not None, "missing": missing != "error", "attributes": attributes != "meaning",
+            "compare": compare != "shape",
+        }  # fmt: skip
+        _refuse(given, "is an option for many files, which `concat` joins: give concat, the name of a dimension")
+
+
 def _settled_files(target: Any) -> Any:
     if isinstance(target, str | os.PathLike):
         return settled_target(target)
@@ -246,6 +283,8 @@ def _store_of(place: Place, group: Group, fill_value_is_mask: bool | None, dropp
         kind = Hdf5Store
     elif isinstance(group, NetcdfGroup):
         kind = NetcdfStore
+    if kind is not ZarrGroup and fill_value_is_mask is not None:
+        raise InvalidArgumentError(f"use_zarr_fill_value_as_mask is an option of Zarr, '{group.uri}' is {group.format}")
     return kind(place, group, fill_value_is_mask, dropped)
 
 
