@@ -11,7 +11,8 @@ std::string csv_rows(const dtype& type, const extents& shape, const std::byte* d
   for (std::uint64_t row = 0; row < rows; ++row) {
     for (std::uint64_t column = 0; column < columns; ++column) {
       if (column != 0) out += ',';
-      out += csv_text(type, data);
+      const std::string field = csv_text(type, data);
+      out += columns == 1 && field.empty() ? "\"\"" : field;  // readers skip empty lines
       data += type.item_bytes();
     }
     out += '\n';

@@ -22,6 +22,7 @@ struct row {
   std::string name, type, shape, chunks, bytes, codecs;
   bool is_group = false;
   json document;
+  std::string bytes_in_csv = {};  ///< a number without unit
 };
 
 double listed_bytes(const array& a) {
@@ -38,6 +39,7 @@ row row_of(const std::string& name, const opened& found) {
     out.shape = to_string(a->shape());
     out.chunks = to_string(a->chunks());
     out.bytes = bytes_text(listed_bytes(*a));
+    out.bytes_in_csv = fmt::format("{:.0f}", listed_bytes(*a));
     out.codecs = a->codecs_text();
     out.document = json::object_t{{"name", name},
                                   {"kind", "array"},
@@ -98,11 +100,13 @@ std::string csv_of(const std::vector<row>& rows) {
   std::string text = "name,dtype,shape,chunks,size,codecs\n";
   for (const row& each : rows)
     text += fmt::format("{},{},{},{},{},{}\n", field(each.name), field(each.type), field(each.shape),
-                        field(each.chunks), field(each.bytes), field(each.codecs));
+                        field(each.chunks), each.bytes_in_csv, field(each.codecs));
   return text;
 }
 
 int list(const session& speak, const list_arguments& given) {
+  if (given.format == "csv" && speak.as_json) return speak.refuse("--json and --format csv both write to stdout");
+  if (given.format == "csv" && given.only_names) return speak.refuse("--names has no columns: omit --format csv");
   auto found = open_node(speak, given.uri);
   if (!found.ok()) return speak.fail(found.error());
   std::vector<row> rows;

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import pty
@@ -60,6 +62,10 @@ def test_ls_has_a_line_for_each_member(group: Path, run: Run):
     assert run("ls", "-1", group)[1] == "deep\nnames\nt2m\n"
     assert "chunks (5, 10, 40)" in run("ls", "-l", group)[1]
     assert run("ls", group / "t2m", "--format", "csv")[1].splitlines()[1].startswith(f'{group}/t2m,float32,"(20, 30')
+    rows = list(csv.DictReader(run("ls", group, "--format", "csv")[1].splitlines()))
+    assert [(each["name"], each["size"]) for each in rows][::2] == [("deep", ""), ("t2m", "96000")]
+    for words in (["--json"], ["-1"]):
+        assert run("ls", group, "--format", "csv", *words)[0] == 2
     members = json.loads(run("ls", group, "--json")[1])["members"]
     assert [each["name"] for each in members] == ["deep", "names", "t2m"]
     assert members[2]["shape"] == [20, 30, 40]
@@ -80,6 +86,17 @@ def test_head_shows_the_first_elements(group: Path, run: Run):
     assert run("head", group / "deep" / "é")[1].splitlines()[1] == "5"
     assert run("head", group / "t2m", "-n", "0")[0] == 2
     assert run("head", group)[0] == 1
+
+
+def test_text_in_csv_is_what_other_programs_read(tmp_path: Path, run: Run):
+    texts = [["", "a,b"], ['"', "line\r\nline"], [" x ", "é"], ["", ""]]
+    ps.create_array(tmp_path / "x.zarr", data=np.array(texts, dtype=object))
+    for words in (["head"], ["read"]):
+        out = run(words[0], tmp_path / "x.zarr", "--format", "csv")[1]
+        assert list(csv.reader(io.StringIO(out, newline=""))) == texts
+    assert run("read", tmp_path / "x.zarr", ":, 0", "-o", tmp_path / "x.csv")[0] == 0
+    with open(tmp_path / "x.csv", newline="") as file:
+        assert list(csv.reader(file)) == [[row[0]] for row in texts], "an empty line would not be an element"
 
 
 def test_names_have_no_control_characters_in_text(tmp_path: Path, run: Run):
