@@ -26,7 +26,7 @@ class Penstock(CMakePackage, PythonExtension):
         depends_on(library)
     depends_on("cli11", type="build")
     depends_on("curl", when="+curl")
-    for library in ("libtiff", "openjpeg@2.5:", "libjxl"):
+    for library in ("libtiff@4.5:", "openjpeg@2.5:", "libjxl"):
         depends_on(library, when="+pictures")
     depends_on("zfp@1:", when="+zfp")
     with when("+python"):
@@ -41,17 +41,19 @@ class Penstock(CMakePackage, PythonExtension):
 
     generator("ninja")
 
+    def common_options(self):
+        """The options of CMake that the library and the Python module have in common."""
+        linked = {f"PENSTOCK_{name.upper()}": f"+{name}" for name in ("curl", "pictures", "zfp")}
+        chosen = {option: "LINK" if self.spec.satisfies(variant) else "OFF" for option, variant in linked.items()}
+        return {**chosen, "PENSTOCK_TESTS": "OFF", "PENSTOCK_CUDA": "OFF"}
+
     def cmake_args(self):
-        return [
-            self.define_from_variant("BUILD_SHARED_LIBS", "shared"),
-            self.define("PENSTOCK_CURL", "LINK" if self.spec.satisfies("+curl") else "OFF"),
-            self.define("PENSTOCK_PICTURES", "LINK" if self.spec.satisfies("+pictures") else "OFF"),
-            self.define("PENSTOCK_ZFP", "LINK" if self.spec.satisfies("+zfp") else "OFF"),
-            self.define("PENSTOCK_TESTS", "OFF"),
-            self.define("PENSTOCK_CUDA", "OFF"),
-        ]
+        shared = self.define_from_variant("BUILD_SHARED_LIBS", "shared")
+        return [shared, *(self.define(name, value) for name, value in self.common_options().items())]
 
     @run_after("install")
     def install_python(self):
         if self.spec.satisfies("+python"):
-            pip("install", "--no-deps", "--no-build-isolation", f"--prefix={self.prefix}", self.stage.source_path)
+            settings = [f"--config-settings=cmake.define.{name}={value}" for name, value in self.common_options().items()]
+            options = ["--no-deps", "--no-build-isolation", f"--prefix={self.prefix}", *settings]
+            pip("install", *options, self.stage.source_path)
