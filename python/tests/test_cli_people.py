@@ -120,9 +120,14 @@ def test_names_have_no_control_characters_in_text(tmp_path: Path, run: Run):
     assert {each["name"] for each in members} == {name, "\x1b[2J"}
 
 
-def test_verbs_of_python_escape_as_the_program_does():
-    assert _core.printable("a\n\tb\x1b\x9b é\udc9b") == "a\\n\\x09b\\x1b\\x9b é\udc9b"
-    assert _core.printable("a\n\tb\r", lines=True) == "a\n\tb\\x0d"
+def test_every_option_is_in_the_guide(run: Run):
+    guide = (Path(__file__).parents[2] / "docs/guide/command-line.md").read_text()
+    verbs = re.findall(r"^  ([a-z]+) ", run("--help")[1], re.MULTILINE)
+    assert {"info", "convert", "completion"} <= set(verbs)
+    for verb in set(verbs) - {"demo", "bench", "penstock"}:
+        for names in re.findall(r"^ +((?:-[\w-]+,? ?)+)", run(verb, "--help")[1], re.MULTILINE):
+            known = names.replace(",", " ").split()
+            assert "--help" in known or any(re.search(rf"{each}\b", guide) for each in known), (verb, known)
 
 
 def test_negative_counts_are_refused(group: Path, tmp_path: Path, run: Run):

@@ -249,3 +249,4 @@ def test_every_design_note_is_in_the_index() -> None:
 
 def test_the_citation_names_this_version() -> None:
     assert f"\nversion: {ps.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+    assert f"\n  version: {ps.__version__}\n" in (ROOT / "packaging/conda/recipe.yaml").read_text()
