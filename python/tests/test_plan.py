@@ -35,6 +35,8 @@ def test_attributes_equal_the_numbers_in_the_text(array: ps.Array) -> None:
     assert array.plan(np.s_[:0]).amplification == 1
     assert array.plan(np.s_[[1, 5], 3]).chunks_touched == 1
     assert array.plan(array[...] > 1e9).chunks_touched == 0
+    with pytest.raises(ps.OutOfRangeError, match="it has no fields"):
+        array.plan("x")
 
 
 def test_fetched_bytes_equal_those_of_a_read(tmp_path: Path) -> None:

@@ -95,6 +95,8 @@ def test_the_grid_is_drawn_to_scale(group: ps.Group):
 
 def test_a_group_is_shown_as_a_tree_with_limits(group: ps.Group):
     assert "└── émpty/" in str(group.info)
+    assert "\nattributes\n" in str(group.info)
+    assert len(str(group.info)) < 5000, "long attributes are cut"
     found = parsed(group)
     assert HOSTILE in found.text
     assert len(found.text) < 5000, "long attributes are cut"
@@ -130,6 +132,7 @@ def test_reprs_of_remote_stores_make_no_request(group: ps.Group):
     assert Remote.count == before
     assert "stored      unknown" in str(a.info)
     assert "not listed" in str(there.info)
+    assert "\nattributes\n" in str(there.info), "they are in memory"
 
 
 def test_profiles_and_tensors_are_shown_as_tables(group: ps.Group):

@@ -108,6 +108,15 @@ def test_shards_take_the_same_spellings():
     assert ps.create_array({}, shape=(32, 16), dtype="f4", chunks=(4, 4), shards=(-1, 8)).shards == (32, 8)
 
 
+@pytest.mark.parametrize("shards", ["1B", "300B", "2KiB", "1GiB", -1, (-1, 12), {"x": 12}])
+def test_shards_are_whole_chunks_as_in_a_copy(shards: Any):
+    names = ("y", "x")
+    made = ps.create_array({}, shape=(30, 17), dtype="f4", chunks=(7, 4), shards=shards, dimension_names=names)
+    source = ps.create_array({}, shape=(30, 17), dtype="f4", dimension_names=names)
+    assert made.shards == ps.copy(source, {}, chunks=(7, 4), shards=shards).shards
+    assert made.chunks == (7, 4)
+
+
 @pytest.mark.parametrize("chunks", [{"z": 1}, {5: 1}, "some", "1 parsec", (-2, 2), {"y": -3}])
 def test_invalid_chunks_are_named(chunks: Any, tmp_path: Path):
     with pytest.raises(ps.InvalidArgumentError, match=r"chunks|negative"):

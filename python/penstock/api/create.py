@@ -81,8 +81,9 @@ def create_array(
         largest dimensions are halved until a chunk has at most that size. A list of lengths for a dimension makes a
         rectilinear grid.
     shards
-        Lengths, multiples of the chunks'; "auto": about 256 MiB; None: each chunk is an object. A list of lengths for
-        a dimension makes a rectilinear grid of shards.
+        As `chunks`, with lengths that are multiples of the chunks'; "auto": about 256 MiB; None: each chunk is an
+        object. With given chunks, whole dimensions are extended to multiples, and text such as "256MiB" is the most
+        bytes of a shard in memory. A list of lengths for a dimension makes a rectilinear grid of shards.
     codecs
         "auto" (zstd, with a shuffle for floats and times), or a list of names ("zstd", or "zstd:5" with its level),
         JSON objects or codec objects of zarr or numcodecs; for sharded arrays, those of the inner chunks. If no codec

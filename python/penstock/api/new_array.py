@@ -126,7 +126,7 @@ class NewArray:
         names = None if self.dimension_names is None else list(self.dimension_names)
         item_bytes = 0 if native is None or native.hasobject or native.kind == "T" else native.itemsize
         chunks = plain_lengths(self.chunks, "chunks", lengths, names, item_bytes)
-        shards = plain_lengths(self.shards, "shards", lengths, names, item_bytes)
+        shards = plain_lengths(self.shards, "shards", lengths, names, item_bytes, chunks)
         return {
             "shape": lengths,
             "dtype": json.dumps(described),

@@ -524,7 +524,8 @@ class Array(Reads, Writes, _core.Array):
           decode chunk (0, 0) from all, scatter
         """
         on_device = _device.is_device(device)
-        prepared = self._prepare(selection)[0]
+        prepared, fields = self._prepare(selection)
+        check_fields(self, fields)
         facts = self._plan(prepared, max_lines, _TOUCHED_CHUNKS, on_device)
         text = facts["text"]
         if on_device:

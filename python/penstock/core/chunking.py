@@ -12,7 +12,12 @@ from penstock.core.sizes import parse_bytes
 
 
 def plain_lengths(
-    value: Any, name: str, shape: Sequence[int], dimension_names: Sequence[str | None] | None, item_bytes: int
+    value: Any,
+    name: str,
+    shape: Sequence[int],
+    dimension_names: Sequence[str | None] | None,
+    item_bytes: int,
+    chunks: Any = None,
 ) -> Any:
     """`value` with Dask's and xarray's spellings replaced by lengths.
 
@@ -24,20 +29,31 @@ def plain_lengths(
         returned unchanged.
     item_bytes
         Bytes of one element, for a size in bytes; 0 if elements differ in size.
+    chunks
+        For shards: the lengths of the chunks. Whole dimensions and sizes in bytes become multiples of them.
     """
     value = as_list(value)
+    chunks = _lengths_of(chunks, len(shape))
+    whole = [max(1, length) for length in shape]
+    if chunks is not None:
+        whole = [-(-length // chunk) * chunk for length, chunk in zip(whole, chunks, strict=True)]
     if isinstance(value, str):
         if value == "auto":
             return value
-        return _core.chunks_of_size(name.encode(), max(1, parse_bytes(value, name)), shape, item_bytes)
+        target_bytes = parse_bytes(value, name)
+        if item_bytes == 0:
+            raise InvalidArgumentError(f"{name}: a size in bytes needs elements of one size; give lengths")
+        if chunks is not None:
+            return _shard_of_size(target_bytes // item_bytes, chunks, whole)
+        return _of_size(target_bytes, whole, item_bytes)
     if isinstance(value, Mapping):
         if {"shape", "index_location"} & value.keys() - set(dimension_names or ()):  # shards as zarr-python has them
             return value
-        return _named(value, name, shape, dimension_names)
+        return _named(value, name, whole, dimension_names)
     if _is_whole(value):
-        return [max(1, length) for length in shape]
+        return whole
     if isinstance(value, Sequence) and len(value) == len(shape):
-        return [max(1, length) if _is_whole(part) else part for part, length in zip(value, shape, strict=True)]
+        return [length if _is_whole(part) else part for part, length in zip(value, whole, strict=True)]
     return value
 
 
@@ -75,19 +91,55 @@ def _is_whole(value: Any) -> bool:
     return hasattr(value, "__index__") and not isinstance(value, bool) and value.__index__() == -1
 
 
+def _lengths_of(chunks: Any, rank: int) -> list[int] | None:
+    """Chunks of equal lengths as a list of ints; None for all others."""
+    chunks = as_list(chunks)
+    parts = [chunks] * rank if hasattr(chunks, "__index__") else chunks
+    if isinstance(parts, str) or not isinstance(parts, Sequence) or len(parts) != rank:
+        return None
+    if not all(hasattr(part, "__index__") and not isinstance(part, bool) and part.__index__() > 0 for part in parts):
+        return None
+    return [int(part.__index__()) for part in parts]
+
+
 def _named(
-    given: Mapping[Any, Any], name: str, shape: Sequence[int], dimension_names: Sequence[str | None] | None
+    given: Mapping[Any, Any], name: str, whole: Sequence[int], dimension_names: Sequence[str | None] | None
 ) -> list[Any]:
     names = list(dimension_names or ())
-    made: list[Any] = [max(1, length) for length in shape]
+    made: list[Any] = list(whole)
     for key, length in given.items():
         if key in names:
             axis = names.index(key)
-        elif hasattr(key, "__index__") and -len(shape) <= key.__index__() < len(shape):
-            axis = key.__index__() % len(shape)
+        elif hasattr(key, "__index__") and -len(whole) <= key.__index__() < len(whole):
+            axis = key.__index__() % len(whole)
         else:
-            known = ", ".join(map(repr, names)) if names else f"numbers below {len(shape)}, or give dimension_names"
+            known = ", ".join(map(repr, names)) if names else f"numbers below {len(whole)}, or give dimension_names"
             raise InvalidArgumentError(f"{name}: there is no dimension {key!r}; dimensions are {known}")
         if length is not None and not _is_whole(length):
             made[axis] = length
+    return made
+
+
+def _shard_of_size(most: int, chunks: Sequence[int], whole: Sequence[int]) -> list[int]:
+    """Multiples of the chunks with at most `most` elements, at least one chunk; the last dimensions are extended first,
+    so that a shard is as nearly contiguous as possible."""
+    made = list(chunks)
+    for axis in reversed(range(len(made))):
+        made[axis] *= max(1, min(whole[axis] // chunks[axis], most // _product(made)))
+    return made
+
+
+def _of_size(target_bytes: int, whole: Sequence[int], item_bytes: int) -> list[int]:
+    """Halve the longest dimension until a chunk has at most `target_bytes`."""
+    lengths = list(whole)
+    while _product(lengths) * item_bytes > target_bytes and max(lengths, default=1) > 1:
+        axis = lengths.index(max(lengths))
+        lengths[axis] = -(-lengths[axis] // 2)
+    return lengths
+
+
+def _product(lengths: Sequence[int]) -> int:
+    made = 1
+    for length in lengths:
+        made *= length
     return made

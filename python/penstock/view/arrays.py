@@ -91,14 +91,19 @@ def _stored_text(array: Array) -> str:
 def array_text(array: Array) -> str:
     """Lines for a terminal: facts, then attributes."""
     rows = [("array", array.uri), *array_rows(array)]
-    lines = [f"{name:<11} {value}" for name, value in rows]
-    attributes = _attributes(array)
-    if attributes:
-        lines.append("attributes")
-        lines += [f"  {clipped(str(key), 60)}: {value_text(attributes[key], 120)}" for key in list(attributes)[:50]]
-        if len(attributes) > 50:
-            lines.append(f"  and {len(attributes) - 50} more")
-    return "\n".join(lines)
+    return "\n".join([*(f"{name:<11} {value}" for name, value in rows), *attribute_lines(array)])
+
+
+def attribute_lines(node: Any) -> list[str]:
+    """The attributes of a node, one in each line after the first; empty if there are none."""
+    attributes = _attributes(node)
+    if not attributes:
+        return []
+    shown = list(attributes)[:50]
+    lines = ["attributes", *(f"  {clipped(str(key), 60)}: {value_text(attributes[key], 120)}" for key in shown)]
+    if len(attributes) > 50:
+        lines.append(f"  and {len(attributes) - 50} more")
+    return lines
 
 
 def array_html(array: Array) -> str:

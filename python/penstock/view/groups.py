@@ -12,7 +12,7 @@ from penstock.core import registry
 from penstock.core.array import Array
 from penstock.core.errors import Error
 from penstock.core.group import Group
-from penstock.view.arrays import Info, _attributes, shape_text
+from penstock.view.arrays import Info, _attributes, attribute_lines, shape_text
 from penstock.view.markup import attributes_html, page
 from penstock.view.sizes import clipped
 
@@ -62,10 +62,11 @@ def _label(node: Array) -> str:
 
 
 def group_text(group: Group) -> str:
-    """Lines for a terminal: the group, and the tree."""
+    """Lines for a terminal: the group, the tree, and the attributes."""
     lines = [f"{'group':<11} {group.uri}", f"{'format':<11} {group.format}"]
     if not is_at_hand(group):
-        return "\n".join([*lines, f"{'members':<11} not listed: the store is remote; tree() lists them"])
+        lines.append(f"{'members':<11} not listed: the store is remote; tree() lists them")
+        return "\n".join([*lines, *attribute_lines(group)])
     walk = _Walk()
 
     def below(of: Group, indent: str, depth: int) -> None:
@@ -84,7 +85,7 @@ def group_text(group: Group) -> str:
                 below(each.node, indent + ("    " if last else "│   "), depth + 1)
 
     below(group, "", 1)
-    return "\n".join(lines)
+    return "\n".join([*lines, *attribute_lines(group)])
 
 
 def group_html(group: Group) -> str:
