@@ -417,6 +417,8 @@ def test_pairs_with_dimensions_in_different_order():
         ({"crop": {1: 4}, "samples": [[2]]}, "sample 0 begins at 2 of axis 1"),
         ({"crop": {0: 0}}, "at least 1"),
         ({"crop": {}}, "has no axis"),
+        ({"crop": (4, 4)}, r"crop must be a mapping .*, got \(4, 4\)"),
+        ({"stride": 2}, "stride must be a mapping"),
         ({"stride": {1: 2}}, "not an axis of crop"),
         ({"samples": [[60]]}, "sample 0 begins at 60"),
         ({"samples": [[1.5]]}, "whole numbers"),

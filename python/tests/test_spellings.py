@@ -16,6 +16,7 @@ import numpy as np
 import penstock as ps
 import pytest
 from penstock import _core
+from penstock.api.request import OF_ALL_FORMATS
 from penstock.core.progress import ProgressBar, ProgressLine, progress_display
 from penstock.core.sizes import parse_bytes
 
@@ -377,3 +378,17 @@ def test_a_path_of_none_is_the_target(tmp_path: Path) -> None:
     assert list(ps.consolidate_metadata(held, None)) == ["a"]
     with pytest.raises(ps.InvalidArgumentError, match=r"path must be text, got \(3,\)"):
         ps.open(held, (3,))  # type: ignore[arg-type]
+
+
+def test_a_mistyped_option_is_suggested(tmp_path: Path) -> None:
+    ps.save(tmp_path / "a.zarr", np.ones(3))
+    ps.save(tmp_path / "a.npy", np.ones(3))
+    for name in ("a.zarr", "a.npy"):
+        with pytest.raises(ps.InvalidArgumentError, match="no option 'mod'; did you mean 'mode'"):
+            ps.open(tmp_path / name, mod="r")
+    for options, meant in (({"chunk": 1}, "chunks"), ({"fil_value": 1}, "fill_value")):
+        with pytest.raises(TypeError, match=f"did you mean '{meant}'"):
+            ps.create_array(tmp_path / "b.zarr", data=np.ones(3), **options)
+    with pytest.raises(TypeError, match="did you mean 'compress'"):
+        ps.create_array(tmp_path / "b.tif", data=np.ones((3, 3)), compres="lzw")
+    assert set(OF_ALL_FORMATS) == {*(ps.open.__kwdefaults__ or {})}

@@ -26,6 +26,7 @@ from penstock.core.context import Context, current_context
 from penstock.core.errors import InvalidArgumentError
 from penstock.core.group import Group, wrap
 from penstock.core.progress import Shares, callback_of
+from penstock.core.sizes import suggestion
 from penstock.geo.tiff_options import TiffOptions
 from penstock.geo.writing import create_tiff
 from penstock.target import remote as _remote
@@ -210,7 +211,9 @@ def _create_tiff(at: NewPlace, new: NewArray, options: Mapping[str, Any], data: 
 
 def _create_zarr(at: NewPlace, new: NewArray, options: Mapping[str, Any], data: Any) -> Array:
     if options:
-        raise TypeError(f"create_array() has no option '{next(iter(options))}' for Zarr arrays")
+        name = next(iter(options))
+        hint = suggestion(name, create_array.__kwdefaults__)
+        raise TypeError(f"create_array() has no option '{name}' for Zarr arrays{hint}")
     check_name(at.target, at.path, at.storage_options)
     if isinstance(at.target, Group):
         new.zarr_format = format_below(at.target, new.zarr_format)

@@ -9,10 +9,11 @@ from dataclasses import replace
 from typing import Any
 
 from penstock import _core
-from penstock.api.request import REFERENCES, Origin, Request
+from penstock.api.request import OF_ALL_FORMATS, REFERENCES, Origin, Request
 from penstock.core.array import Array
 from penstock.core.errors import InvalidArgumentError, UnsupportedError
 from penstock.core.group import Group, wrap
+from penstock.core.sizes import suggestion
 from penstock.geo.tiff import TiffArray
 from penstock.hdf5.file import open_node
 from penstock.hdf5.source import Source
@@ -45,7 +46,8 @@ def _check_options(request: Request, driver: str) -> None:
     if unknown and refusal is None:
         request.refuse_options()
     if unknown:
-        raise InvalidArgumentError(f"{refusal} no option {unknown[0]!r}")
+        hint = suggestion(unknown[0], (*OF_ALL_FORMATS, *known))
+        raise InvalidArgumentError(f"{refusal} no option {unknown[0]!r}{hint}")
 
 
 def open_references(request: Request) -> Array | Group:

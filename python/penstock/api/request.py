@@ -10,12 +10,18 @@ from typing import Any
 from penstock import _core
 from penstock.core.context import Context
 from penstock.core.errors import InvalidArgumentError, NotFoundError, UnsupportedError
+from penstock.core.sizes import suggestion
 from penstock.geo.image_options import NO_OPTIONS, ImageOptions
 from penstock.target.file_objects import ReaderStore, as_store, contents, in_memory, is_file, is_reader
 from penstock.target.place import place_elsewhere
 
 REFERENCES = "reference://"
 _OF_REFERENCES = ("remote_options", "remote_protocol")
+OF_ALL_FORMATS = (
+    *("mode", "context", "cache_index", "storage_options", "use_consolidated"),
+    *("page", "level", "layout", "bands", "mask", "ifd", "unpack", "device"),
+)
+"""The options of `open` that are parameters of their own."""
 
 
 @dataclass(slots=True, eq=False)
@@ -87,7 +93,8 @@ class Request:
     def refuse_options(self) -> None:
         """Refuse options of formats that are one file, for nodes of other formats."""
         if self.options:
-            raise InvalidArgumentError(f"{self.target!r} takes no option {next(iter(self.options))!r}")
+            name = next(iter(self.options))
+            raise InvalidArgumentError(f"{self.target!r} takes no option {name!r}{suggestion(name, OF_ALL_FORMATS)}")
 
     def refuse_storage_options(self) -> None:
         """Refuse storage options for local targets, except for fsspec's chains (`simplecache::file://...`)."""

@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from penstock import _core
 from penstock.core.errors import InvalidArgumentError
+from penstock.core.sizes import suggestion
 
 
 class Parser(argparse.ArgumentParser):
@@ -45,9 +45,3 @@ def at_least(least: int) -> Callable[[str], int]:
         return number
 
     return parse
-
-
-def suggestion(typed: str, among: list[str]) -> str:
-    """`; did you mean 'x'?`, or nothing."""
-    found = _core.nearest_word(typed, among)
-    return f"; did you mean '{found}'?" if found else ""

@@ -1,7 +1,9 @@
-"""Sizes in bytes, as numbers or as text, and counts in texts."""
+"""Sizes in bytes, as numbers or as text, and parts of texts: counts, suggestions."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from typing import Any
 
 from penstock import _core
@@ -66,3 +68,9 @@ def either_bytes(**given: Any) -> int | None:
 def counted(count: int, noun: str, plural: str = "") -> str:
     """`count` with its noun: `1 chunk`, `0 chunks`, `3 axes`. `plural` is the noun with an s if it is empty."""
     return f"{count} {noun if count == 1 else plural or noun + 's'}"
+
+
+def suggestion(typed: str, known: Iterable[str]) -> str:
+    """`; did you mean 'x'?` with the nearest known word, or nothing."""
+    found = _core.nearest_word(typed, list(known))
+    return f"; did you mean '{found}'?" if found else ""

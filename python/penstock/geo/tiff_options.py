@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy.typing as npt
 
+from penstock.core.sizes import suggestion
+
 
 @dataclass(frozen=True)
 class TiffOptions:
@@ -47,5 +49,5 @@ class TiffOptions:
         known = {each.name for each in fields(cls)}
         for name in options:
             if name not in known:
-                raise TypeError(f"create_array() has no option '{name}' for TIFFs")
+                raise TypeError(f"create_array() has no option '{name}' for TIFFs{suggestion(name, known)}")
         return cls(**options)

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from penstock import _core
 from penstock.core.errors import InvalidArgumentError
+from penstock.core.sizes import suggestion
 
 _UNKNOWN = re.compile(r"unexpected keyword argument '(\w+)'")
 
@@ -56,6 +56,5 @@ def unknown_option(
     for each in kind.__mro__[:-1]:
         with contextlib.suppress(KeyError, TypeError, ValueError):  # no __init__ of its own, or one without a signature
             known |= dict.fromkeys(inspect.signature(vars(each)["__init__"]).parameters)
-    near = _core.nearest_word(name, [each for each in known if each not in (name, "self", "kwargs")])
-    hint = f"; did you mean '{near}'?" if near else ""
+    hint = suggestion(name, (each for each in known if each not in (name, "self", "kwargs")))
     return InvalidArgumentError(f"'{scheme}' has no storage option '{name}'{inside}{hint}")
