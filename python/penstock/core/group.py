@@ -226,7 +226,7 @@ class Group(_core.Group):
 
     @property
     def info(self) -> Any:
-        """The tree with shapes, types and sizes, and the attributes, as text, which `print` shows; for large groups only
+        """The tree and the attributes as text, which `print` shows: with shapes, types and sizes; for large groups only
         the beginning.
 
         Members of a remote store without consolidated metadata are not listed.

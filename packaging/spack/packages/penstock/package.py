@@ -54,6 +54,6 @@ class Penstock(CMakePackage, PythonExtension):
     @run_after("install")
     def install_python(self):
         if self.spec.satisfies("+python"):
-            settings = [f"--config-settings=cmake.define.{name}={value}" for name, value in self.common_options().items()]
-            options = ["--no-deps", "--no-build-isolation", f"--prefix={self.prefix}", *settings]
+            options = ["--no-deps", "--no-build-isolation", f"--prefix={self.prefix}"]
+            options += [f"--config-settings=cmake.define.{key}={value}" for key, value in self.common_options().items()]
             pip("install", *options, self.stage.source_path)
