@@ -89,6 +89,17 @@ def test_advice_names_the_selection_of_whole_chunks(whole: str, selections: tupl
     assert same.advise().startswith("Nothing to improve")
 
 
+def test_advice_counts_the_elements_of_chunks_at_the_edge(tmp_path: Path) -> None:
+    a = ps.create_array({}, data=np.ones((10, 20), "f4"), chunks=(1000, 1000))
+    assert " Read [:] once, which decodes the same chunks and returns all of their elements (800 B)" in (
+        a.plan(np.s_[0]).advise()
+    )
+    assert " once, " not in a.plan().advise(), "it is that selection"
+    assert a.plan(np.s_[0]).advise().endswith(': ps.rechunk(a, "NEW.zarr", (10, 20))')
+    b = ps.create_array(tmp_path / "a b.zarr", data=np.ones((10, 20), "f4"), chunks=(1000, 1000))
+    assert f"penstock rechunk '{b.uri}' NEW.zarr --chunks 10,20" in b.plan(np.s_[0]).advise()
+
+
 def test_advice_names_no_selection_where_no_box_has_these_chunks() -> None:
     a = ps.create_array({}, data=np.ones((400, 10000), "f8"), chunks=(10, 10000))
     advice = a.plan(np.s_[::30, 3]).advise()  # every third chunk

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,7 @@ _WASTEFUL = 4  # advise if more than so many times the returned bytes are decode
 _SMALL_REQUEST = 64 << 10
 _MANY_REQUESTS = 100
 _LEAST_BYTES = 1 << 20  # below this, no advice is given
+_NAMED = ("file:", "zip:", "http:", "https:", "s3:", "gs:")  # the program opens these; others are objects of Python
 _DRAWN = 48  # squares of a drawing along an axis, at most
 
 
@@ -70,6 +72,7 @@ class Plan(str):
         made.returned_bytes, made.chunks_touched = facts["returned_bytes"], facts["cells"]
         made.touched, made.complete = facts["touched"], facts["complete"]
         made._shape, made._uri, made._chunks = array.shape, array.uri, facts["chunks"]
+        made._item_bytes = array.dtype.itemsize
         made._lengths = _lengths(selection, array.shape)
         made._ranges = _ranges(selection, array.shape) if array._is_regular else None
         return made
@@ -77,6 +80,7 @@ class Plan(str):
     _shape: tuple[int, ...]
     _uri: str
     _chunks: tuple[int, ...]
+    _item_bytes: int
     _lengths: tuple[int, ...] | None
     _ranges: tuple[tuple[int, int], ...] | None
 
@@ -88,7 +92,8 @@ class Plan(str):
     def advise(self) -> str:
         """Return advice in words on how to make this read cheaper.
 
-        It names the selection of whole chunks that costs the same, and the command that changes the chunks.
+        It names the selection of whole chunks that costs the same, and the command that changes the chunks (the call,
+        for a store that only Python has).
         """
         said = []
         if self.decoded_bytes >= _LEAST_BYTES and self.amplification >= _WASTEFUL:
@@ -98,16 +103,16 @@ class Plan(str):
             whole = self._whole_chunks()
             if whole is not None:
                 text += (
-                    f" Read {whole} once, which decodes the same chunks and returns all of their elements "
-                    f"({_bytes(self.decoded_bytes)}), and select in memory."
+                    f" Read {whole[0]} once, which decodes the same chunks and returns all of their elements "
+                    f"({_bytes(whole[1])}), and select in memory."
                 )
             better = self._better_chunks()
             if better is not None:
-                lengths = ",".join(map(str, better))
-                text += (
-                    f" {'Or, if' if whole else 'If'} reads like this are frequent, change the chunks: "
-                    f"penstock rechunk {self._uri} NEW.zarr --chunks {lengths}"
-                )
+                command = f'ps.rechunk(a, "NEW.zarr", {better})'
+                if self._uri.startswith(_NAMED):
+                    lengths = ",".join(map(str, better))
+                    command = f"penstock rechunk {shlex.quote(self._uri)} NEW.zarr --chunks {lengths}"
+                text += f" {'Or, if' if whole else 'If'} reads like this are frequent, change the chunks: {command}"
             said.append(text)
         if self.requests >= _MANY_REQUESTS and self.fetched_bytes < self.requests * _SMALL_REQUEST:
             mean = self.fetched_bytes // max(1, self.requests)
@@ -119,21 +124,25 @@ class Plan(str):
             return "Nothing to improve: chunks and requests suit this selection."
         return " ".join(said)
 
-    def _whole_chunks(self) -> str | None:
-        """The selection of exactly the touched chunks, such as `[:, 100:200]`; None if no box contains only these."""
+    def _whole_chunks(self) -> tuple[str, int] | None:
+        """The selection of exactly the touched chunks, such as `[:, 100:200]`, and the bytes of its elements.
+
+        None if no box contains only these chunks, or if this plan returns all of their elements.
+        """
         if self._ranges is None or not self._chunks or not self.complete:
             return None
-        count, items = 1, []
+        count, size_bytes, items = 1, self._item_bytes, []
         for (low, high), size, chunk in zip(self._ranges, self._shape, self._chunks, strict=True):
             first, end = low // chunk, -(-high // chunk)
             count *= end - first
             begin, stop = first * chunk, min(size, end * chunk)
+            size_bytes *= stop - begin
             items.append(f"{begin or ''}:{stop if stop < size else ''}")
-        if count != self.chunks_touched:
+        if count != self.chunks_touched or size_bytes <= self.returned_bytes:
             return None
         while len(items) > 1 and items[-1] == ":":
             items.pop()
-        return f"[{', '.join(items)}]"
+        return f"[{', '.join(items)}]", size_bytes
 
     def _better_chunks(self) -> tuple[int, ...] | None:
         """Chunks with about as many elements that are as long as the selection."""
