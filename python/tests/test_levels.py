@@ -119,7 +119,9 @@ def test_attributes_are_geozarr_s(tmp_path: Path) -> None:
 @pytest.mark.parametrize("convention", ["ome", "geozarr"])
 def test_windows_are_read_from_the_best_level(convention: str, tmp_path: Path) -> None:
     x = np.random.default_rng(2).integers(0, 1000, (1, 64, 96)).astype("u2")
-    group = ps.create_levels(tmp_path / "a", data=x, chunks=(1, 16, 16), convention=convention).close()
+    appender = ps.create_levels(tmp_path / "a", data=x, chunks=(1, 16, 16), convention=convention)
+    assert repr(appender).endswith("a', 4 levels>")
+    group = appender.close()
     levels = [ps.open(tmp_path / "a", level=number) for number in range(4)]
     for shape in [(64, 96), (32, 48), (8, 12)]:
         mine = ps.read_window(group, shape=shape, resampling="average")

@@ -18,7 +18,7 @@ from penstock.core.errors import InvalidArgumentError
 from penstock.core.group import Group
 from penstock.core.job import close_at_exit
 from penstock.core.progress import callback_of
-from penstock.core.sizes import check_count, parse_bytes
+from penstock.core.sizes import check_count, counted, parse_bytes
 from penstock.core.tensor import as_host
 
 _MOST_LEVELS = 32
@@ -182,7 +182,7 @@ class LevelAppender:
         threads: int,
     ) -> None:
         self._group = group
-        self._image = arrays[0]
+        self._image, self._count = arrays[0], len(arrays)
         self._core = _core._LevelAppender(group, paths, arrays, resampling, convention, name, queue_bytes, threads)
         close_at_exit(self)
 
@@ -190,6 +190,9 @@ class LevelAppender:
     def group(self) -> Group:
         """The group with the levels."""
         return self._group
+
+    def __repr__(self) -> str:
+        return f"<penstock.LevelAppender of '{self._group.uri}', {counted(self._count, 'level')}>"
 
     def append(self, rows: npt.ArrayLike) -> None:
         """Copy `rows` and their halves to the queues of all levels. Waits while one of them is full.
