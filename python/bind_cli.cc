@@ -170,10 +170,10 @@ void bind_cli(nb::module_& m) {
         nb::list out;
         for (const cli::storage_flag& each : cli::known_storage_flags())
           out.append(nb::make_tuple(to_str(each.name()), to_str(std::string(each.option)),
-                                    each.takes == cli::storage_flag::kind::on));
+                                    each.takes == cli::storage_flag::kind::on, to_str(each.what)));
         return out;
       },
-      "The flags of the program for remote storage: (flag, storage option, whether it takes no value).");
+      "The flags of the program for remote storage: (flag, storage option, whether it takes no value, help text).");
   m.def(
       "nearest_word",
       [](nb::handle typed, nb::list among) {

@@ -1355,8 +1355,8 @@ class WindowReader:
 def plan_window(image: Array | UnpackedImage, options: dict[str, Any]) -> WindowReader:
     """Choose the overview of a window. Options as in C++'s `window_options`."""
 
-def storage_flags() -> list[tuple[str, str, bool]]:
-    """The flags of the program for remote storage: (flag, storage option, whether it takes no value)."""
+def storage_flags() -> list[tuple[str, str, bool, str]]:
+    """The flags of the program for remote storage: (flag, storage option, whether it takes no value, help text)."""
 
 def nearest_word(typed: str, among: list[str]) -> str:
     """The word of `among` that is closest to `typed`, or "" if none is close."""

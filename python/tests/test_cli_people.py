@@ -466,7 +466,8 @@ def test_flags_reach_the_server(tmp_path: Path, run: Run):
 
 def test_flags_of_storage_are_options_of_the_one_table(run: Run):
     known = ps._core.storage_flags()
-    for flag, option, takes_none in known:
+    for flag, option, takes_none, what in known:
+        assert what
         assert flag == ("--header" if option == "headers" else f"--{option.replace('_', '-')}")
         value = [] if takes_none else ["A: b"] if option == "headers" else ["3"]
         status, _, err = run("info", "/nothing/there", flag, *value)
@@ -475,7 +476,22 @@ def test_flags_of_storage_are_options_of_the_one_table(run: Run):
         wanted = {"A": "b"} if option == "headers" else True if takes_none else "3"
         assert ps._core.serves(storage.encode(), {option: wanted}, lambda: False), option
     page = (Path(__file__).parents[2] / "docs" / "guide" / "command-line.md").read_text()
-    assert [(f, o) for f, o, _ in known] == re.findall(r"^\| `(--[a-z-]+)[^`]*` \| `(\w+)` \|", page, re.MULTILINE)
+    assert [(f, o) for f, o, *_ in known] == re.findall(r"^\| `(--[a-z-]+)[^`]*` \| `(\w+)` \|", page, re.MULTILINE)
+
+
+def test_convert_may_read_local_files_that_remote_references_name(run: Run, tmp_path: Path):
+    memory = pytest.importorskip("fsspec").filesystem("memory")
+    (tmp_path / "part.bin").write_bytes(np.arange(3, dtype="<i4").tobytes())
+    array = {"zarr_format": 2, "shape": [3], "chunks": [3], "dtype": "<i4", "order": "C", "compressor": None}
+    chunk = [(tmp_path / "part.bin").as_uri(), 0, 12]
+    refs = {".zarray": json.dumps({**array, "filters": None, "fill_value": -1}), "0": chunk}
+    memory.pipe("/of_cli/r.json", json.dumps({"version": 1, "refs": refs}).encode())
+    command = ("convert", "memory://of_cli/r.json", tmp_path / "x.zarr", "--overwrite")
+    status, _, err = run(*command)
+    assert (status, "--allow-local" in err) == (1, True)
+    assert run(*command, "--allow-local")[0] == 0
+    assert ps.open(tmp_path / "x.zarr")[...].tolist() == [0, 1, 2]
+    assert "--allow-local" in run("convert", "--help")[1]
 
 
 @pytest.mark.parametrize(

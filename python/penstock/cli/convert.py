@@ -10,7 +10,6 @@ from typing import Any
 
 from penstock._core import printable
 from penstock.api.convert import convert, is_pattern
-from penstock.api.open import open
 from penstock.api.rechunk import RechunkPlan
 from penstock.cli import storage
 from penstock.cli.parser import Parser, at_least
@@ -45,15 +44,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--shards", help="of Zarr: as --chunks, or 'auto' or 'none'; the number of many files")
     parser.add_argument("--rows", type=at_least(1), help="of each of many files")
     parser.add_argument("--codec", help="of Zarr: names (zstd), or JSON")
-    parser.add_argument("--zarr-format", type=int, choices=(2, 3))
+    parser.add_argument("--zarr-format", type=int, choices=(2, 3), help="of Zarr; default: the source's, or 3")
     parser.add_argument("--memory", help="of Zarr and .npy: for blocks of elements, such as 2GiB")
     parser.add_argument("--scratch", help="of Zarr: a folder for data that exceeds the memory limit")
     parser.add_argument("--dry-run", action="store_true", help="of Zarr: check all, print the plan; write nothing")
     parser.add_argument("--resume", action="store_true", help="of Zarr: continue an interrupted copy")
     parser.add_argument("--overwrite", action="store_true", help="replace the destination")
     parser.add_argument("--verify", action="store_true", help="read the copy and the source, and compare")
-    parser.add_argument("--consolidate", action="store_true", help="of Zarr: also store a group's metadata at its root")
-    parser.add_argument("--threads", type=at_least(1))
+    parser.add_argument("--threads", type=at_least(1), metavar="N", help="default: one for each core")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     storage.add_flags(parser)
     return parser
@@ -94,9 +92,9 @@ def main(arguments: list[str]) -> int:
     except SystemExit as ended:  # --help
         return int(ended.code or 0)
     try:
-        how = storage.options_of(given)
+        flagged = given.allow_local or storage.options_of(given) is not None
         made = convert(
-            given.source if how is None else open(given.source, mode="r", storage_options=how),
+            storage.open_source(given.source, given) if flagged else given.source,
             given.target,
             **options,
             dry_run=given.dry_run,

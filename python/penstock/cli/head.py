@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 
-from penstock.api.open import open as open_array
 from penstock.cli import storage
 from penstock.cli.parser import Parser
 from penstock.cli.read import asks_for_picture, fail, picture, png, write
@@ -39,7 +38,7 @@ def main(arguments: list[str]) -> int:
     except Error as error:
         return fail(error, as_json, 2)
     try:
-        a = open_array(given.URI, mode="r", storage_options=storage.options_of(given))
+        a = storage.open_source(given.URI, given)
         if not isinstance(a, Array):
             raise InvalidArgumentError(f"'{given.URI}' is a group, not an array")
         if a.dtype.kind not in "biufc":

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from penstock._core import held_nodata, printable
-from penstock.api.open import open as open_array
+from penstock._core import held_nodata
 from penstock.api.save import save
 from penstock.cli import storage
 from penstock.cli.parser import Parser, at_least
@@ -104,7 +103,7 @@ def main(arguments: list[str]) -> int:
     except Error as error:
         return fail(error, as_json, 2 if isinstance(error, InvalidArgumentError) else 1)
     try:
-        a = open_array(given.target, mode="r", storage_options=storage.options_of(given))
+        a = storage.open_source(given.target, given)
         if not isinstance(a, Array):
             raise InvalidArgumentError(f"'{given.target}' is a group, not an array")
         values = read_window(a, given.bounds, given.shape, given.resampling, threads=given.threads)

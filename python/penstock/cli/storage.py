@@ -6,23 +6,35 @@ import argparse
 from typing import Any
 
 from penstock import _core
+from penstock.api.open import open
+from penstock.core.array import Array
 from penstock.core.errors import InvalidArgumentError
+from penstock.core.group import Group
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add `--anon`, `--profile`, `--header` and the others to a verb that is written in Python."""
-    for flag, option, takes_none in _core.storage_flags():
+    group = parser.add_argument_group("remote storage")
+    for flag, option, takes_none, what in _core.storage_flags():
+        text = what[0].lower() + what[1:]
         if takes_none:
-            parser.add_argument(flag, dest=option, action="store_true")
+            group.add_argument(flag, dest=option, action="store_true", help=text)
         elif option == "headers":
-            parser.add_argument(flag, dest=option, action="append", default=[])
+            group.add_argument(flag, dest=option, action="append", default=[], metavar="HEADER", help=text)
         else:
-            parser.add_argument(flag, dest=option)
+            group.add_argument(flag, dest=option, metavar=flag.rpartition("-")[2].upper(), help=text)
+    group.add_argument("--allow-local", action="store_true", help="references may name files on this machine")
+
+
+def open_source(uri: str, given: argparse.Namespace) -> Array | Group:
+    """Open what a verb reads, with the parsed flags."""
+    references = {"allow_local": True} if given.allow_local else {}
+    return open(uri, mode="r", storage_options=options_of(given), **references)
 
 
 def options_of(given: argparse.Namespace) -> dict[str, Any] | None:
     """The `storage_options` of parsed flags; None if there were none."""
-    names = [option for _, option, _ in _core.storage_flags()]
+    names = [option for _, option, *_ in _core.storage_flags()]
     made: dict[str, Any] = {name: getattr(given, name) for name in names if getattr(given, name)}
     headers = {}
     for each in made.pop("headers", []):
