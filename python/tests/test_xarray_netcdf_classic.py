@@ -95,5 +95,6 @@ def test_drops_variables(path):
 
 
 def test_options_of_zarr_are_refused(path: Path) -> None:
-    with pytest.raises(ps.InvalidArgumentError, match="use_zarr_fill_value_as_mask is an option of Zarr"):
-        xr.open_dataset(path, engine="penstock", use_zarr_fill_value_as_mask=True)
+    for name in ("use_zarr_fill_value_as_mask", "consolidated"):
+        with pytest.raises(ps.InvalidArgumentError, match=f"{name} is an option of Zarr"):
+            xr.open_dataset(path, engine="penstock", **{name: True})

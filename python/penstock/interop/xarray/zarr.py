@@ -252,6 +252,8 @@ def open_group(
         node = Place(target, group, options).open()
     if not isinstance(node, Group):
         raise InvalidArgumentError(f"'{node.uri}' is an array, not a group: xarray opens groups")
+    if consolidated and isinstance(node, Hdf5Group | NetcdfGroup):
+        raise InvalidArgumentError(f"consolidated is an option of Zarr, '{node.uri}' is {node.format}")
     if zarr_format is not None and node.format != f"zarr{zarr_format}":
         raise NotFoundError(f"'{node.uri}' is {node.format}, not Zarr format {zarr_format}")
     return Place(target, group, options), node
