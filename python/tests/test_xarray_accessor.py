@@ -58,6 +58,20 @@ def test_plans_and_arrays(opened: xr.Dataset) -> None:
     assert opened.plain.penstock.plan().requests > 1
 
 
+def test_images_have_the_stored_array(tmp_path: Path) -> None:
+    values = np.arange(2 * 40 * 50, dtype="u2").reshape(2, 40, 50)
+    ps.save(tmp_path / "a.tif", values, nodata=7, tiles=16)
+    image = xr.open_dataset(tmp_path / "a.tif", engine="penstock").band_data
+    part = image.isel(band=1, y=slice(3, 9), x=[4, 5])
+    assert isinstance(part.penstock.array, ps.TiffArray)
+    assert part.penstock.plan().chunks_touched == 1
+    np.testing.assert_array_equal(part.penstock.read(), values[1, 3:9, 4:6])
+    band = xr.open_dataset(tmp_path / "a.tif", engine="penstock", band_as_variable=True).band_2
+    np.testing.assert_array_equal(band.isel(y=39).penstock.read(), values[1, 39])
+    with pytest.raises(ps.InvalidArgumentError, match="not Penstock's"):
+        _ = image.load().penstock.array
+
+
 def test_objects_without_an_array_are_reported(opened: xr.Dataset) -> None:
     for values in (opened.plain.load(), opened.packed + 1, xr.DataArray([1, 2])):
         with pytest.raises(ps.InvalidArgumentError, match="not Penstock's"):

@@ -11,6 +11,7 @@ from penstock.core.array import Array
 from penstock.core.errors import InvalidArgumentError
 from penstock.core.plan import Plan
 from penstock.interop.xarray.lazy import LazyArray, kind_of, settled
+from penstock.interop.xarray.tiff import RasterArray
 
 
 @xr.register_dataarray_accessor("penstock")  # type: ignore[no-untyped-call]
@@ -61,7 +62,7 @@ class PenstockAccessor:
         return self._source()[0].plan(self._selection())
 
     def read(self, **options: Any) -> Any:
-        """Read the selected stored values, without decoding by CF's conventions.
+        """Read the selected stored values, without decoding by CF's conventions; of images without masks and scales.
 
         `read(device="cuda")` returns a tensor in device memory.
 
@@ -96,7 +97,7 @@ class PenstockAccessor:
         name = f"'{self._data.name}'"
         key: indexing.ExplicitIndexer | None = None
         layer: Any = self._data.variable._data
-        while not isinstance(layer, LazyArray):
+        while not isinstance(layer, LazyArray | RasterArray):
             if _selects(layer):
                 if key is not None:
                     raise InvalidArgumentError(f"the values of {name} are selected twice: load them in between")
@@ -105,7 +106,7 @@ class PenstockAccessor:
             if layer is None:
                 text = f"the values of {name} are not Penstock's: they are in memory, of Dask or of another engine"
                 raise InvalidArgumentError(text)
-        array = layer._array
+        array = layer.array if isinstance(layer, RasterArray) else layer._array
         if not isinstance(array, Array):
             raise InvalidArgumentError(f"the values of {name} are computed from those of several arrays")
         if key is not None and len(key.tuple) != len(array.shape):
