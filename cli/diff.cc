@@ -248,7 +248,7 @@ class comparison {
       return {};
     }
     if (a.type() != b.type()) {
-      differs(path, "dtype", fmt::format("{} and {}", a.type().name(), b.type().name()));
+      differs(path, "dtype", fmt::format("{} and {}", type_text(a.type()), type_text(b.type())));
       return {};
     }
     if (!given_.only_values && names_of(a) != names_of(b))

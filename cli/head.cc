@@ -88,7 +88,7 @@ int head(const session& speak, const head_arguments& given) {
                                                {"values", block_json(type, resolved->shape, values.data())}});
   }
   if (given.format == "csv") return speak.print(csv_rows(type, resolved->shape, values.data()));
-  std::string title = fmt::format("{} {}{}", a->uri(), type.name(),
+  std::string title = fmt::format("{} {}{}", a->uri(), type_text(type),
                                   rank == 0 ? "" : fmt::format(", {} of {}", to_string(which), to_string(a->shape())));
   return speak.print(painted(color::dim, printable(title)) + "\n" + block_text(type, resolved->shape, values.data()) +
                      "\n");

@@ -139,7 +139,7 @@ std::string array_text(const array& a) {
   };
   line("array", a.uri());
   line("format", a.format());
-  line("dtype", a.type().name());
+  line("dtype", type_text(a.type()));
   line("shape", to_string(a.shape()));
   const json lengths = chunk_lengths_json(a);
   std::string chunks = lengths.as_array() != nullptr ? lengths.dump() : to_string(a.chunks());

@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <span>
+#include <limits>
 #include <vector>
 
 #include <penstock/variable.h>
@@ -152,6 +153,67 @@ std::int64_t signed_value(std::uint32_t bytes, const std::byte* item) {
   return load<std::int64_t>(item);
 }
 
+/// a / b rounded down; b > 0.
+std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
+
+/// A count since 1970 as NumPy writes it: `2020`, `2020-01-31`, `2020-01-31T06`, `2020-01-31T06:30:00.250`; the number
+/// if it has no unit, or its year more than four digits.
+std::string date_text(const dtype& type, std::int64_t count) {
+  const time_unit unit = type.unit();
+  std::int64_t ticks = 0;
+  if (unit == time_unit::generic || __builtin_mul_overflow(count, std::int64_t{type.scale()}, &ticks))
+    return fmt::format("{}", count);
+  const int digits = 3 * (static_cast<int>(unit) - static_cast<int>(time_unit::second));  // of the fraction of a second
+  std::int64_t fraction = 0;
+  if (digits > 0) {
+    std::int64_t of_second = 1;
+    for (int i = 0; i < digits; ++i) of_second *= 10;
+    fraction = ticks % of_second < 0 ? ticks % of_second + of_second : ticks % of_second;
+    ticks = floor_div(ticks, of_second);
+  }
+  constexpr std::int64_t kMost = 1'000'000'000'000;  // beyond all dates below, and no product overflows
+  if (ticks < -kMost || ticks > kMost) return fmt::format("{}", count);
+
+  std::int64_t seconds = 0;
+  switch (unit) {
+    case time_unit::year:
+    case time_unit::month: {
+      const std::int64_t months = unit == time_unit::year ? ticks * 12 : ticks;
+      const std::int64_t year = 1970 + floor_div(months, 12);
+      if (year < 0 || year > 9999) return fmt::format("{}", count);
+      if (unit == time_unit::year) return fmt::format("{:04}", year);
+      return fmt::format("{:04}-{:02}", year, months - floor_div(months, 12) * 12 + 1);
+    }
+    case time_unit::week:
+      seconds = ticks * (7 * 86400);
+      break;
+    case time_unit::day:
+      seconds = ticks * 86400;
+      break;
+    case time_unit::hour:
+      seconds = ticks * 3600;
+      break;
+    case time_unit::minute:
+      seconds = ticks * 60;
+      break;
+    default:
+      seconds = ticks;
+  }
+  const std::int64_t days = floor_div(seconds, 86400);
+  constexpr std::int64_t kFirst = -719528, kLast = 2932896;  // 0000-01-01 and 9999-12-31
+  if (days < kFirst || days > kLast) return fmt::format("{}", count);
+  const std::chrono::year_month_day date{std::chrono::sys_days(std::chrono::days(days))};
+  std::string text = fmt::format("{:04}-{:02}-{:02}", static_cast<int>(date.year()),
+                                 static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()));
+  if (unit <= time_unit::day) return text;
+  const std::int64_t of_day = seconds - days * 86400;
+  text += fmt::format("T{:02}", of_day / 3600);
+  if (unit >= time_unit::minute) text += fmt::format(":{:02}", of_day / 60 % 60);
+  if (unit >= time_unit::second) text += fmt::format(":{:02}", of_day % 60);
+  if (digits > 0) text += fmt::format(".{:0{}}", fraction, digits);
+  return text;
+}
+
 std::uint64_t unsigned_value(std::uint32_t bytes, const std::byte* item) {
   if (bytes == 1) return load<std::uint8_t>(item);
   if (bytes == 2) return load<std::uint16_t>(item);
@@ -265,16 +327,38 @@ json nested(dtype type, const extents& shape, std::size_t d, const std::byte*& i
   return values;
 }
 
-json list_json(const dtype& type, const variable_item& from) {
-  json::array_t out;
-  const extents shape(type.item_shape());
-  for_each_of_list(type, from, [&](const std::byte* each) { out.push_back(nested(*type.item(), shape, 0, each)); });
-  return out;
+/// A field of a structure: an element, or a block of them in brackets.
+std::string field_text(const dtype& type, const extents& shape, std::size_t d, const std::byte*& item) {
+  if (d == shape.size()) {
+    std::string text = item_text(type, item);
+    item += type.item_bytes();
+    return text;
+  }
+  std::string out = "[";
+  for (std::uint64_t i = 0; i < shape[d]; ++i) {
+    if (i > 0) out += ' ';
+    out += field_text(type, shape, d + 1, item);
+  }
+  return out + "]";
 }
 
 bool no_elements(const extents& shape) { return std::find(shape.begin(), shape.end(), 0U) != shape.end(); }
 
 }  // namespace
+
+std::string type_text(const dtype& type) {
+  std::string text = type.name();
+  if (type.kind() == dtype_kind::datetime || type.kind() == dtype_kind::timedelta)
+    return fmt::format("{}[{}{}]", text, type.scale() == 1 ? "" : fmt::format("{}", type.scale()),
+                       to_string(type.unit()));
+  if (type.kind() != dtype_kind::structured) return text;
+  std::string fields;
+  for (const dtype_field& each : type.fields()) {
+    fields += fmt::format("{}{}: {}", fields.empty() ? "" : ", ", each.name, type_text(each.type));
+    if (!each.shape.empty()) fields += " " + to_string(each.shape);
+  }
+  return fmt::format("{} ({})", text, fields);
+}
 
 std::string item_text(dtype type, const std::byte* item) {
   const std::uint32_t bytes = type.item_bytes();
@@ -282,9 +366,13 @@ std::string item_text(dtype type, const std::byte* item) {
     case dtype_kind::boolean:
       return *item != std::byte{0} ? "True" : "False";
     case dtype_kind::signed_integer:
-    case dtype_kind::datetime:
-    case dtype_kind::timedelta:
       return fmt::format("{}", signed_value(bytes, item));
+    case dtype_kind::datetime:
+    case dtype_kind::timedelta: {
+      const std::int64_t count = signed_value(bytes, item);
+      if (count == std::numeric_limits<std::int64_t>::min()) return "NaT";
+      return type.kind() == dtype_kind::datetime ? date_text(type, count) : fmt::format("{}", count);
+    }
     case dtype_kind::unsigned_integer:
       return fmt::format("{}", unsigned_value(bytes, item));
     case dtype_kind::floating:
@@ -309,6 +397,15 @@ std::string item_text(dtype type, const std::byte* item) {
     }
     case dtype_kind::variable_list:
       return list_text(type, load<variable_item>(item));
+    case dtype_kind::structured: {
+      std::string out = "(";
+      for (const dtype_field& each : type.fields()) {
+        const std::byte* at = item + each.offset;
+        if (out.size() > 1) out += ", ";
+        out += field_text(each.type, each.shape, 0, at);
+      }
+      return out + ")";
+    }
     default:
       return hex_text(item, bytes);
   }
@@ -335,9 +432,14 @@ json item_json(dtype type, const std::byte* item) {
     case dtype_kind::boolean:
       return *item != std::byte{0};
     case dtype_kind::signed_integer:
-    case dtype_kind::datetime:
-    case dtype_kind::timedelta:
       return signed_value(bytes, item);
+    case dtype_kind::datetime:
+    case dtype_kind::timedelta: {
+      const std::int64_t count = signed_value(bytes, item);
+      const bool is_number = type.kind() == dtype_kind::timedelta || type.unit() == time_unit::generic;
+      if (is_number && count != std::numeric_limits<std::int64_t>::min()) return count;
+      return item_text(type, item);
+    }
     case dtype_kind::unsigned_integer:
       return unsigned_value(bytes, item);
     case dtype_kind::floating:
@@ -358,6 +460,14 @@ json item_json(dtype type, const std::byte* item) {
       return item_text(type, item);
     case dtype_kind::variable_list:
       return list_json(type, load<variable_item>(item));
+    case dtype_kind::structured: {
+      json::object_t out;
+      for (const dtype_field& each : type.fields()) {
+        const std::byte* at = item + each.offset;
+        out.emplace_back(each.name, nested(each.type, each.shape, 0, at));
+      }
+      return out;
+    }
     default:
       return hex_text(item, bytes);
   }

@@ -94,6 +94,54 @@ TEST(ItemText, WritesComplexNumbersOfEveryFormat) {
   }
 }
 
+TEST(ItemText, WritesDatesAsNumPyDoes) {
+  const auto text = [](time_unit unit, std::int64_t count, std::uint32_t scale = 1) {
+    return text_of(dtype::datetime(unit, scale), count);
+  };
+  EXPECT_EQ(text(time_unit::year, 50), "2020");
+  EXPECT_EQ(text(time_unit::month, -1), "1969-12");
+  EXPECT_EQ(text(time_unit::month, 601), "2020-02");
+  EXPECT_EQ(text(time_unit::week, 1), "1970-01-08");
+  EXPECT_EQ(text(time_unit::day, 18321), "2020-02-29");
+  EXPECT_EQ(text(time_unit::day, -719528), "0000-01-01");
+  EXPECT_EQ(text(time_unit::day, 2932896), "9999-12-31");
+  EXPECT_EQ(text(time_unit::hour, 1), "1970-01-01T01");
+  EXPECT_EQ(text(time_unit::minute, -1), "1969-12-31T23:59");
+  EXPECT_EQ(text(time_unit::second, 1582934399), "2020-02-28T23:59:59");
+  EXPECT_EQ(text(time_unit::millisecond, -1), "1969-12-31T23:59:59.999");
+  EXPECT_EQ(text(time_unit::millisecond, 25, 10), "1970-01-01T00:00:00.250");
+  EXPECT_EQ(text(time_unit::nanosecond, 1), "1970-01-01T00:00:00.000000001");
+  constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
+  EXPECT_EQ(text(time_unit::attosecond, kLeast + 1), "1969-12-31T23:59:50.776627963145224193");
+  EXPECT_EQ(text(time_unit::day, kLeast), "NaT");
+  for (const time_unit unit : {time_unit::year, time_unit::month, time_unit::week, time_unit::day, time_unit::second,
+                               time_unit::millisecond, time_unit::generic}) {
+    for (const std::int64_t count : {kLeast + 1, std::numeric_limits<std::int64_t>::max()})
+      EXPECT_EQ(text(unit, count), std::to_string(count)) << to_string(unit);
+    EXPECT_EQ(text(unit, kLeast + 1, 10), std::to_string(kLeast + 1)) << to_string(unit);
+  }
+  EXPECT_EQ(text(time_unit::day, 2932897), "2932897");
+  EXPECT_EQ(json_of(dtype::datetime(time_unit::day), std::int64_t{0}), "\"1970-01-01\"");
+  EXPECT_EQ(json_of(dtype::datetime(time_unit::generic), std::int64_t{7}), "7");
+  EXPECT_EQ(text_of(dtype::timedelta(time_unit::day), std::int64_t{-3}), "-3");
+  EXPECT_EQ(json_of(dtype::timedelta(time_unit::day), std::int64_t{-3}), "-3");
+  EXPECT_EQ(json_of(dtype::timedelta(time_unit::day), kLeast), "\"NaT\"");
+  EXPECT_EQ(type_text(dtype::datetime(time_unit::millisecond, 10)), "numpy.datetime64[10ms]");
+  EXPECT_EQ(type_text(dtype::timedelta(time_unit::day)), "numpy.timedelta64[D]");
+}
+
+TEST(ItemText, StructuresShowTheirFields) {
+  const dtype byte(dtype_kind::unsigned_integer, 8);
+  const dtype inner = dtype::structured({{"n", byte, 0, {}}}).value();
+  const dtype whole = dtype::structured({{"a", byte, 0, {}}, {"b", byte, 2, {2, 2}}, {"c", inner, 6, {}}}, 8).value();
+  const std::vector<std::byte> item{std::byte{1}, std::byte{9}, std::byte{2}, std::byte{3},
+                                    std::byte{4}, std::byte{5}, std::byte{6}, std::byte{9}};
+  EXPECT_EQ(item_text(whole, item.data()), "(1, [[2 3] [4 5]], (6))");
+  EXPECT_EQ(item_json(whole, item.data()).dump(), R"({"a":1,"b":[[2,3],[4,5]],"c":{"n":6}})");
+  EXPECT_EQ(csv_text(whole, item.data()), "\"(1, [[2 3] [4 5]], (6))\"");
+  EXPECT_EQ(type_text(whole), "struct (a: uint8, b: uint8 (2, 2), c: struct (n: uint8))");
+}
+
 TEST(ItemJson, WritesNumbersThatJsonLacksAsZarrDoes) {
   EXPECT_EQ(json_of(kFloat32, std::nanf("")), "\"NaN\"");
   EXPECT_EQ(json_of(kFloat64, -std::numeric_limits<double>::infinity()), "\"-Infinity\"");
