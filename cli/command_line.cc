@@ -95,6 +95,12 @@ void command::storage(storage_flags& flags) {
 
 void command::json(const char* what) { app_->add_flag("--json", *as_json_, what); }
 
+void command::listed(const char* name, const char* what, bool takes_value, std::vector<std::string> one_of) {
+  CLI::Option* const added =
+      takes_value ? app_->add_option(name, CLI::callback_t(), what) : app_->add_flag_callback(name, [] {}, what);
+  if (!one_of.empty()) (*values_)[added] = std::move(one_of);
+}
+
 void command::footer(const char* text) { app_->footer(text); }
 
 void command::runs(action chosen) {
@@ -149,7 +155,11 @@ std::string command_line::suggest(const std::string& failure) const {
   return suggestion(typed, known);
 }
 
-void command_line::list(const char* name, const char* what) { app_->add_subcommand(name, what)->prefix_command(); }
+command command_line::list(const char* name, const char* what, bool opens) {
+  command made(app_->add_subcommand(name, what)->prefix_command(), &as_json_, &chosen_, &values_);
+  if (opens) made.storage(storage_);
+  return made;
+}
 
 int command_line::run(session& speak, int argc, const char* const* argv) {
   try {

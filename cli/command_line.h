@@ -38,6 +38,8 @@ class command {
   void threads(unsigned& value, const char* what);
   void flag(const char* name, bool& value, const char* what, const char* excludes = nullptr);
   void json(const char* what);
+  /// An option of a verb that other code parses: for completion only. `one_of`: the permitted values; empty: any.
+  void listed(const char* name, const char* what, bool takes_value, std::vector<std::string> one_of = {});
   /// Text below the help.
   void footer(const char* text);
   void runs(action chosen);
@@ -73,8 +75,8 @@ class command_line {
   ~command_line();
   /// A verb. Verbs that open URIs also have the options of remote storage.
   command add(const char* name, const char* what, bool opens = true);
-  /// Only for the list of verbs: other code receives the whole line before it is parsed.
-  void list(const char* name, const char* what);
+  /// Only for the list of verbs and for completion: other code receives the whole line before it is parsed.
+  command list(const char* name, const char* what, bool opens = false);
   std::vector<verb_description> describe() const;
   /// Parses the line and runs the chosen action; prints help and version, and refuses invalid options.
   int run(session& speak, int argc, const char* const* argv);

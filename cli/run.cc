@@ -51,6 +51,32 @@ bool makes_picture(std::span<const char* const> arguments) {
   return to_picture;
 }
 
+/// The verbs that are written in Python, with their options: `penstock/cli/convert.py` and others have the same ones.
+void list_verbs_of_python(command_line& line, bool with_bench) {
+  command doctor =
+      line.list("doctor", "Show versions, limits, devices and speeds of this machine (needs the Python package)");
+  doctor.listed("--json", "Print one JSON document", false);
+  command convert =
+      line.list("convert", "Write an array or a group in another format (needs the Python package)", true);
+  convert.listed("--chunks", "Of Zarr and HDF5: lengths, or a size", true);
+  convert.listed("--shards", "Of Zarr: as --chunks, 'auto' or 'none'; the number of many files", true);
+  convert.listed("--rows", "Of each of many files", true);
+  convert.listed("--codec", "Of Zarr: names, or JSON", true);
+  convert.listed("--zarr-format", "Of Zarr", true, {"2", "3"});
+  convert.listed("--memory", "Of Zarr and .npy: for blocks of elements, such as 2GiB", true);
+  convert.listed("--scratch", "Of Zarr: a folder for data that exceeds the memory limit", true);
+  convert.listed("--dry-run", "Of Zarr: check everything and print the plan; write nothing", false);
+  convert.listed("--resume", "Of Zarr: continue an interrupted copy", false);
+  convert.listed("--overwrite", "Replace the destination", false);
+  convert.listed("--verify", "Read the copy and the source, and compare", false);
+  convert.listed("--threads", "Threads for copying; default: one for each core", true);
+  convert.listed("--json", "Print one JSON document", false);
+  if (with_bench) line.list("bench", "Time scenarios against this machine's ceiling (needs a source checkout)");
+  command demo = line.list("demo", "Write an array, read it, show where the time goes (needs the Python package)");
+  demo.listed("--output", "The folder for arrays and pictures", true);
+  demo.listed("--threads", "For each reader; default: one for each core", true);
+}
+
 /// Closed standard descriptors become ones that refuse every access: otherwise files and sockets would get their
 /// numbers, and the output would be written to those.
 void occupy_standard_descriptors() {
@@ -89,10 +115,7 @@ int run_verb(int argc, const char* const* argv, const opener& others, bool with_
   add_rechunk(line);
   add_shard(line);
   add_completion(line);
-  line.list("doctor", "Show versions, limits, devices and speeds of this machine (needs the Python package)");
-  line.list("convert", "Write an array or a group in another format (needs the Python package)");
-  if (with_bench) line.list("bench", "Time scenarios against this machine's ceiling (needs a source checkout)");
-  line.list("demo", "Write an array, read it, show where the time goes (needs the Python package)");
+  list_verbs_of_python(line, with_bench);
   const std::vector<std::string> words = join_bounds(argc, argv);
   std::vector<const char*> joined;
   for (const std::string& each : words) joined.push_back(each.c_str());

@@ -408,6 +408,19 @@ def test_completion_is_a_script(run: Run):
     assert run("completion", "tcsh")[0] == 2
 
 
+def test_completion_has_the_options_of_verbs_in_python(run: Run):
+    script = run("completion", "fish")[1]
+    for verb in ("convert", "doctor"):
+        completed = {
+            name
+            for line in re.findall(f"^complete .*__fish_seen_subcommand_from {verb}'(.*)$", script, re.MULTILINE)
+            for name in re.findall(r" -l ([a-z-]+)", line.partition(" -d ")[0])
+        }
+        names = set(re.findall(r"^  (?:-h, )?--([a-z-]+)", run(verb, "--help")[1], re.MULTILINE))
+        assert completed == names, verb
+    assert re.search("from convert' -l zarr-format -x -a '2 3'", script)
+
+
 def test_colours_are_for_terminals_only(group: Path):
     def on_terminal(**environment: str) -> bytes:
         master, slave = pty.openpty()
