@@ -13,6 +13,7 @@ import re
 import subprocess
 import sys
 import tokenize
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -175,16 +176,17 @@ def is_shown_to_users(name: str) -> bool:
     )
 
 
-def checked_files() -> list[str]:
-    """Paths of the files in git that contain texts of the project."""
-    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
-    endings = DOCUMENTS + SCRIPTS + CPP + PYTHON
-    return [n for n in listed.stdout.splitlines() if n.endswith(endings) and not n.startswith(LEFT_OUT)]
+def checked_files(names: Sequence[str] = ()) -> list[str]:
+    """Those of `names`, or of the files in git, that contain texts of the project."""
+    if not names:
+        listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
+        names = listed.stdout.splitlines()
+    return [n for n in names if n.endswith(DOCUMENTS + SCRIPTS + CPP + PYTHON) and not n.startswith(LEFT_OUT)]
 
 
 def main() -> int:
     wrong = 0
-    for name in sys.argv[1:] or checked_files():
+    for name in checked_files(sys.argv[1:]):
         source = (ROOT / name).read_text(encoding="utf-8")
         texts = texts_of(name, source)
         if not is_shown_to_users(name):
