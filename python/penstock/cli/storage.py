@@ -28,7 +28,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 def open_source(uri: str, given: argparse.Namespace) -> Array | Group:
     """Open what a verb reads, with the parsed flags."""
-    references = {"allow_local": True} if given.allow_local else {}
+    references: dict[str, Any] = {"allow_local": True} if given.allow_local else {}
     return open(uri, mode="r", storage_options=options_of(given), **references)
 
 
