@@ -183,6 +183,10 @@ def test_a_group_is_a_mapping(group: ps.Group):
 def test_a_mistyped_member_is_suggested(group: ps.Group):
     with pytest.raises(ps.NotFoundError, match=r"did you mean 't2m'\?"):
         group["t2n"]
+    group.create_array("deep/er/temperature", data=[1])
+    for path, meant in (("deep/er/temprature", "deep/er/temperature"), ("deeep/er/temperature", "deep")):
+        with pytest.raises(ps.NotFoundError, match=rf"did you mean '{meant}'\?"):
+            group[path]
     with pytest.raises(KeyError) as caught:
         group["precipitation"]
     assert "did you mean" not in str(caught.value)

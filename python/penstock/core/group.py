@@ -311,12 +311,17 @@ def _with_suggestion(group: Group, path: str, error: NotFoundError) -> NotFoundE
     """The error, with the name closest to the missing one; members of a remote group are not listed for it."""
     if not (group.uri.startswith(("file:", "zip:", "memory:")) or getattr(group, "consolidated", False)):
         return error
+    parent, _, name = path.strip("/").rpartition("/")
     try:
-        names = list(group.keys())
+        node = group._member(parent) if parent else group
+        names = list(node.keys()) if isinstance(node, Group) else []
+    except NotFoundError:
+        return _with_suggestion(group, parent, error)
     except (Error, OSError):
         return error
-    like = _core.nearest_word(path, names[:_COMPARED])
-    return type(error)(error.message, *error.notes, f"did you mean '{like}'?") if like else error
+    like = _core.nearest_word(name, names[:_COMPARED])
+    where = f"{parent}/{like}" if parent else like
+    return type(error)(error.message, *error.notes, f"did you mean '{where}'?") if like else error
 
 
 def _branches(group: Group, indent: str) -> Iterator[str]:
