@@ -24,7 +24,7 @@ struct remote_options {
   std::string profile;                     ///< name in the credentials file; empty: AWS_PROFILE, then `default`
   std::string region;                      ///< empty: the environment's or the profile's, then us-east-1
   std::string endpoint_url;                ///< of another service with the same protocol
-  std::optional<bool> path_style;          ///< `endpoint/bucket/key`; none: with an endpoint_url, or a name with dots
+  std::optional<bool> path_style;          ///< `endpoint/bucket/key`; none: gs:, an endpoint_url, names with dots
 };
 
 }  // namespace penstock::inline v0
