@@ -59,8 +59,8 @@ void list_verbs_of_python(command_line& line, bool with_bench) {
   command convert =
       line.list("convert", "Write an array or a group in another format (needs the Python package)", true);
   convert.listed("--chunks", "Of Zarr and HDF5: lengths, or a size", true);
-  convert.listed("--shards", "Of Zarr: as --chunks, 'auto' or 'none'; the number of many files", true);
-  convert.listed("--rows", "Of each of many files", true);
+  convert.listed("--shards", "Of Zarr: as --chunks, 'auto' or 'none'; of many files: their number", true);
+  convert.listed("--rows", "Of many files: rows of each", true);
   convert.listed("--codec", "Of Zarr: names, or JSON", true);
   convert.listed("--zarr-format", "Of Zarr", true, {"2", "3"});
   convert.listed("--memory", "Of Zarr and .npy: for blocks of elements, such as 2GiB", true);

@@ -105,9 +105,14 @@ def open(
     NotFoundError
         No array or group of a known format exists there (also FileNotFoundError, KeyError).
     UnsupportedError, CorruptDataError
-        The metadata, by member.
+        The metadata need something that this release does not have, or contradict themselves; the message names the
+        member.
+    InvalidArgumentError
+        An option that is not valid, or that the format does not have.
     ReadOnlyError, PermissionDeniedError
         `mode` is "r+" or "a", and the format or the store cannot be written to.
+    StorageError
+        The store failed.
 
     Examples
     --------
