@@ -205,7 +205,8 @@ int read(const session& speak, const read_arguments& given) {
   }
   if (!given.output.empty() && output_format(given).empty()) {
     return speak.refuse(
-        fmt::format("cannot tell the format from the name '{}'; end it in .npy, .csv or .bin, or give --format{}",
+        fmt::format("cannot tell the format from the name '{}'; end it in .npy, .csv or .bin (of an image also .tif or "
+                    ".png), or give --format{}",
                     given.output, given.output.ends_with(".zarr") ? "; 'penstock copy' writes Zarr" : ""));
   }
   const auto begin = std::chrono::steady_clock::now();

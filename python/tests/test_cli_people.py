@@ -314,6 +314,7 @@ def test_mistyped_values_are_suggested(group: Path, tmp_path: Path, run: Run):
         assert f"did you mean '{meant}'?" in err, (words, err)
     assert not new.exists()
     assert "did you mean" not in run("copy", group / "t2m", new, "--codec", "jpeg")[2]
+    assert ".npy, .csv or .bin (of an image also .tif or .png)" in run("read", group / "t2m", "-o", "a.jpg")[2]
 
 
 def test_one_of_something_is_singular(tmp_path: Path, run: Run):
