@@ -1,5 +1,6 @@
 #include <penstock/unpack.h>
 
+#include <chrono>
 #include <string>
 #include <utility>
 
@@ -7,6 +8,7 @@
 
 #include "array/unpack_items.h"
 #include "bind.h"
+#include "bind_read.h"
 #include "bind_tiff.h"
 
 namespace penstock::inline v0::python {
@@ -31,16 +33,22 @@ resolved_basic resolved_of(nb::handle ranges, nb::handle shape) {
 }
 
 void read_unpacked(const unpacked_image& self, nb::handle ranges, nb::handle shape, const writable_bytes& to,
-                   unsigned threads) {
+                   unsigned threads, nb::handle progress) {
   const resolved_basic which = resolved_of(ranges, shape);
   const tensor_view out = tensor_view::contiguous(to.data(), self.type(), which.shape);
   std::uint64_t bytes = out.type.item_bytes();
   for (const std::uint64_t each : out.extents) bytes *= each;
   if (bytes != to.size() || which.from.size() != self.packed().shape().size())
     throw nb::value_error("as many bytes as the selection has");
-  read_options options;
-  options.threads = threads;
-  call_engine([&] { return self.read(which, out, options); });
+  const auto read = [&](const progress_fn& now, std::chrono::nanoseconds interval) {
+    const interruptible_waits asks(may_go_on);
+    read_options options;
+    options.threads = threads;
+    options.progress = now;
+    options.poll_interval = interval;
+    return self.read(which, out, options);
+  };
+  if (!watch_without_gil(progress, bytes, read)) throw_python_error();
 }
 
 unpacked_image make(const array_handle& image, bool masked) {
@@ -52,6 +60,7 @@ unpacked_image make(const array_handle& image, bool masked) {
 void bind_unpack(nb::module_& m) {
   nb::class_<unpacked_image>(m, "UnpackedImage", "An image whose reads return the numbers that its pixels represent.")
       .def("read", read_unpacked, nb::arg("ranges"), nb::arg("shape"), nb::arg("to"), nb::arg("threads"),
+           nb::arg("progress").none() = nb::none(),
            "Read the box that `Array._resolve` returned into the bytes of a contiguous array.");
   m.def(
       "unpacked_type",

@@ -1325,7 +1325,14 @@ def compare(source: Array, made: Array) -> None:
 class UnpackedImage:
     """An image whose reads return physical values."""
 
-    def read(self, ranges: tuple[Range, ...], shape: tuple[int, ...], to: npt.NDArray[np.uint8], threads: int) -> None:
+    def read(
+        self,
+        ranges: tuple[Range, ...],
+        shape: tuple[int, ...],
+        to: npt.NDArray[np.uint8],
+        threads: int,
+        progress: Any = None,
+    ) -> None:
         """Read the box that `Array._resolve` returned into the bytes of a contiguous array."""
 
 def unpacked_type(dtype: np.dtype[Any], scales: bool) -> np.dtype[Any]:

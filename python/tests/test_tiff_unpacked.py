@@ -97,6 +97,20 @@ def test_any_selection_is_unpacked(path, name):
     np.testing.assert_array_equal(out, wanted)
 
 
+def test_reads_report_their_progress(path):
+    array, calls = ps.open(path, unpack=True), []
+    for selection in (np.s_[:, 3:], ps.oindex[[0, 2], [1, 5]]):
+        calls.clear()
+        array.read(selection, progress=lambda *now: calls.append(now))
+        assert calls[-1][0] == calls[-1][1] > 0
+
+    def fail(done, total):
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        array.read(progress=fail)
+
+
 def test_lists_of_both_kinds_are_unpacked(path):
     array = ps.open(path, unpack=True)
     whole = array[...]

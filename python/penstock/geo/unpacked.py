@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from penstock._core import UnpackedImage, unpacked_image, unpacked_type
+from penstock._core import UnpackedImage, unpacked_image
+from penstock.core.array import Progress
 from penstock.core.errors import InvalidArgumentError, UnsupportedError
 from penstock.core.indexing import Key, KeyMaker, as_tuple, expand, is_list, is_mask, oindex, vindex
+from penstock.core.progress import callback_of
 from penstock.core.tensor import Tensor
 from penstock.geo.header import TiffHeader
 from penstock.geo.masks import Validity
@@ -32,18 +34,18 @@ def unpack(packed: TiffArray, selection: Any, masked: bool, **how: Any) -> npt.N
     key = selection._key if isinstance(selection, Key) else selection
     kind = selection._kind if isinstance(selection, Key) else "basic"
     if kind == "basic" and not any(is_list(item) for item in as_tuple(key)):
-        return _unpack_box(packed, key, masked, how.get("threads") or 0)
+        return _unpack_box(packed, key, masked, how.get("threads") or 0, how.get("progress"))
     return _unpack_lists(packed, selection, masked, **how)
 
 
-def _unpack_box(packed: TiffArray, key: Any, masked: bool, threads: int) -> npt.NDArray[Any]:
+def _unpack_box(packed: TiffArray, key: Any, masked: bool, threads: int, progress: Any) -> npt.NDArray[Any]:
     """Let the engine unpack values, in the copy after decoding."""
     _ = packed._band_axis
     ranges, shape = packed._resolve(key)
     assert ranges is not None
     kind = _type_of(packed)
     made = np.empty(math.prod(shape) * kind.itemsize, np.uint8)
-    unpacked_image(packed, masked).read(ranges, shape, made, threads)
+    unpacked_image(packed, masked).read(ranges, shape, made, threads, progress)
     return made.view(kind).reshape(shape)
 
 
@@ -166,7 +168,14 @@ class UnpackedArray(TiffHeader):
         """0.0 for each band."""
         return (0.0,) * len(self._bands)
 
-    def read(self, selection: Any = ..., out: Any = None, device: Any = None, threads: int | None = None) -> Any:
+    def read(
+        self,
+        selection: Any = ...,
+        out: Any = None,
+        device: Any = None,
+        threads: int | None = None,
+        progress: Progress | bool | None = None,
+    ) -> Any:
         """Read `selection` as physical values.
 
         Parameters
@@ -179,6 +188,8 @@ class UnpackedArray(TiffHeader):
             None or "cpu".
         threads
             Decoding workers of this read; None: the context's.
+        progress
+            As for `Array.read`.
 
         Returns
         -------
@@ -193,6 +204,8 @@ class UnpackedArray(TiffHeader):
             `out` has another shape.
         OutOfRangeError
             The selection does not fit.
+        CancelledError
+            `progress` returned False.
 
         Examples
         --------
@@ -203,7 +216,7 @@ class UnpackedArray(TiffHeader):
         if device is not None and str(device) != "cpu":
             message = "unpacked reads end in host memory: read `packed` on a device, or use xarray's engine"
             raise UnsupportedError(message, f"array '{self.uri}'")
-        made = unpack(self.packed, selection, True, threads=threads)
+        made = unpack(self.packed, selection, True, threads=threads, progress=callback_of(progress, "reading"))
         if out is None:
             return made
         if out.shape != made.shape:
