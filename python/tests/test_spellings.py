@@ -352,6 +352,9 @@ class TestZarr:
             ps.zarr.wrap(str(tmp_path / "g.zarr"))
         with pytest.raises(ps.InvalidArgumentError, match="wrap takes"):
             ps.zarr.wrap(3)
+        for function in (ps.zarr.wrap, ps.zarr.explain):
+            with pytest.raises(ps.InvalidArgumentError, match=r"got penstock\.Array$"):
+                function(ps.open(tmp_path / "g.zarr", "a"))
 
     def test_enable_has_a_repr(self):
         assert not ps.zarr.is_enabled()

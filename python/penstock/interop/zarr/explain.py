@@ -12,6 +12,7 @@ from zarr.core.buffer import default_buffer_prototype
 from penstock.core.errors import InvalidArgumentError
 from penstock.interop.zarr import gpu as _gpu
 from penstock.interop.zarr.pipeline import CodecPipeline
+from penstock.interop.zarr.settings import type_name
 from penstock.interop.zarr.wrap import Array
 
 _WAYS = {
@@ -121,7 +122,7 @@ def explain(array: Any) -> Explanation | Explanations:
         members = array.members(max_depth=None)
         return Explanations({path: _explain(node) for path, node in members if isinstance(node, zarr.Array)})
     if not isinstance(array, zarr.Array | zarr.AsyncArray):
-        text = f"explain takes a zarr.Array or a zarr.Group, got {type(array).__name__}"
+        text = f"explain takes a zarr.Array or a zarr.Group, got {type_name(array)}"
         raise InvalidArgumentError(text)
     return _explain(array)
 

@@ -92,3 +92,10 @@ def delegated(operation: str, reason: str) -> None:
     if settings.strict:
         raise UnsupportedError(f"strict: this {operation} would go zarr-python's own way, because {reason}")
     count(operation, "zarr", reason)
+
+
+def type_name(value: Any) -> str:
+    """The name of a value's type with its package: `penstock.Array` is not `zarr.Array`."""
+    kind = type(value)
+    package = kind.__module__.partition(".")[0]
+    return kind.__name__ if package == "builtins" else f"{package}.{kind.__name__}"

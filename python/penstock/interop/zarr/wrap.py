@@ -43,7 +43,7 @@ from penstock.interop.zarr.originals import originals
 from penstock.interop.zarr.pipeline import CodecPipeline, direct
 from penstock.interop.zarr.program import EXPORTED, chunk_order, exported, foreign_codec
 from penstock.interop.zarr.route import Route
-from penstock.interop.zarr.settings import count, current_context
+from penstock.interop.zarr.settings import count, current_context, type_name
 
 _Array: Any = zarr.Array
 _OF_STORES = (StorageError, PermissionDeniedError, DeadlineExceededError)
@@ -539,7 +539,7 @@ def wrap(array: Any) -> Any:
     if isinstance(array, zarr.Group):
         return wrap_node(array)
     if not isinstance(array, zarr.Array):
-        text = f"wrap takes a zarr.Array or a zarr.Group, got {type(array).__name__}"
+        text = f"wrap takes a zarr.Array or a zarr.Group, got {type_name(array)}"
         if isinstance(array, str | os.PathLike):
             text += ": penstock.zarr.open_array and open_group open a path"
         raise InvalidArgumentError(text)
