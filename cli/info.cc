@@ -27,9 +27,6 @@ double decoded_bytes(const array& a) {
   return bytes;
 }
 
-/// Counts are exact up to 2^53.
-json number(double count) { return count < 9e15 ? json(static_cast<std::uint64_t>(count)) : json(count); }
-
 json fill_json(const array& a) {
   return a.type().variable_length() || a.fill_value().empty() ? json() : item_json(a.type(), a.fill_value().data());
 }
@@ -49,9 +46,9 @@ json array_json(const array& a) {
                           {"shape", to_json(a.shape())},
                           {"chunks", to_json(a.chunks())},
                           {"shards", a.shards() != nullptr ? to_json(*a.shards()) : json()},
-                          {"cells", number(counts.cells)},
-                          {"objects", number(counts.objects)},
-                          {"decoded_bytes", number(decoded_bytes(a))},
+                          {"cells", count_json(counts.cells)},
+                          {"objects", count_json(counts.objects)},
+                          {"decoded_bytes", count_json(decoded_bytes(a))},
                           {"fill_value", fill_json(a)},
                           {"codecs", parsed(a.codecs_json())},
                           {"dimension_names", std::move(names)},

@@ -46,7 +46,7 @@ row row_of(const std::string& name, const opened& found) {
                                   {"dtype", out.type},
                                   {"shape", to_json(a->shape())},
                                   {"chunks", to_json(a->chunks())},
-                                  {"decoded_bytes", listed_bytes(*a)},
+                                  {"decoded_bytes", count_json(listed_bytes(*a))},
                                   {"codecs", out.codecs}};
     return out;
   }

@@ -61,6 +61,8 @@ result<> write_all(int descriptor, std::span<const std::byte> bytes);
 /// `{"code": ..., "message": ..., "notes": [...]}`.
 json to_json(const error& failure);
 json to_json(const extents& shape);
+/// A count as an integer, or as a float if it may exceed 2^53.
+json count_json(double count);
 /// A document of the library as a value; null if it cannot be parsed.
 json parsed(const std::string& text);
 

@@ -69,6 +69,7 @@ def test_ls_has_a_line_for_each_member(group: Path, run: Run):
     members = json.loads(run("ls", group, "--json")[1])["members"]
     assert [each["name"] for each in members] == ["deep", "names", "t2m"]
     assert members[2]["shape"] == [20, 30, 40]
+    assert repr(members[2]["decoded_bytes"]) == "96000", "a count is not a float"
     (group / "t2m" / "zarr.json").write_text("{")
     status, out, _ = run("ls", group)
     assert status == 1
