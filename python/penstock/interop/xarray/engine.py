@@ -99,9 +99,10 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
     ) -> Dataset:
         """One group of Zarr, one image of a TIFF (which `group` may name within a store), or many files (`concat`).
 
-        `xarray.open_zarr` explains the parameters of Zarr; those of TIFF follow. `cache_members` and `lock` are
-        accepted and ignored: members are looked up once, and reads need no lock. Options that the target does not have
-        are refused: those of TIFFs for a group, those of Zarr for a TIFF, those of many files without `concat`.
+        `xarray.open_zarr` explains the parameters of Zarr; those of TIFF follow. Some are accepted and ignored:
+        `cache_members` (members are looked up once), `lock` (reads need none) and, for TIFFs, the options of CF
+        decoding other than `mask_and_scale`. Options that the target does not have are refused: those of TIFFs for a
+        group, those of Zarr for a TIFF, those of many files without `concat`.
 
         Parameters
         ----------
