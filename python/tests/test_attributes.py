@@ -56,6 +56,20 @@ def test_numbers_of_other_attributes_keep_their_text(tmp_path, zarr_format):
     assert dict(zarr.open_group(tmp_path / "g.zarr").attrs) == {**large, "unit": "K"}
 
 
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_integers_of_more_than_64_bits_are_stored_exactly(zarr_format):
+    large = {"id": 2**70 + 1, "ids": [-(2**90), 2**64 - 1, -(2**63)], "deep": {"n": 10**30}}
+    store: dict[str, bytes] = {}
+    a = ps.create_array(store, shape=(4,), dtype="i4", zarr_format=zarr_format, attributes=large)
+    assert dict(a.attrs) == large
+    a.attrs["next"] = 2**64
+    assert dict(a.attrs) == dict(ps.open(store).attrs) == {**large, "next": 2**64}
+    assert isinstance(ps.open(store).attrs["next"], int)
+    group = ps.create_group({}, zarr_format=zarr_format, attributes=large)
+    group.attrs.update(next=-(2**65))
+    assert dict(group.attrs) == {**large, "next": -(2**65)}
+
+
 def test_codecs_are_listed_as_the_metadata_writes_them():
     store = write(VALUES, (6, 4), [TransposeCodec(order=(1, 0)), BytesCodec(endian="big"), GzipCodec(level=3)])
     assert ps.open(store).codecs == [

@@ -17,6 +17,15 @@
 #include <nlohmann/json.hpp>
 
 namespace penstock::inline v0 {
+
+struct long_integers {
+  static json of(std::string digits) {
+    json out;
+    out.value_ = json::long_integer{std::move(digits)};
+    return out;
+  }
+};
+
 namespace {
 
 constexpr std::size_t kMaxDepth = 128;
@@ -184,7 +193,7 @@ std::string unmarked(std::string_view text) {
 class builder final : public nlohmann::json_sax<nlohmann::json> {
  public:
   /// \param stands_for_bytes  Characters from U+10FF80 to U+10FFFF are bytes from 0x80 to 0xff: see `marked`.
-  /// \param keeps_numbers     Numbers that are not integers of 64 bits become strings of their text.
+  /// \param keeps_numbers     Numbers that are not integers become strings of their text.
   builder(text_source& source, bool stands_for_bytes, bool keeps_numbers) noexcept
       : source_(source), bytes_(stands_for_bytes), keeps_numbers_(keeps_numbers) {}
 
@@ -193,6 +202,7 @@ class builder final : public nlohmann::json_sax<nlohmann::json> {
   bool number_integer(number_integer_t value) override { return add(json(std::int64_t{value})); }
   bool number_unsigned(number_unsigned_t value) override { return add(json(std::uint64_t{value})); }
   bool number_float(number_float_t value, const string_t& text) override {
+    if (text.find_first_not_of("-0123456789") == text.npos) return add(long_integers::of(text));
     return add(keeps_numbers_ ? json(text) : json(value));
   }
   bool string(string_t& value) override {
@@ -425,6 +435,8 @@ void write(std::string& out, const json& value, text_form form, std::size_t dept
     out += std::to_string(whole);
   } else if (value.get(large)) {
     out += std::to_string(large);
+  } else if (const std::string* const digits = value.as_long_integer()) {
+    out += *digits;
   } else if (value.get(number)) {
     if (const std::string* const known = text_before(before, number)) {
       out += *known;
@@ -503,10 +515,18 @@ bool json::get(double& out) const noexcept {
     out = static_cast<double>(*whole);
   } else if (const auto* const large = std::get_if<std::uint64_t>(&value_)) {
     out = static_cast<double>(*large);
+  } else if (const std::string* const digits = as_long_integer()) {
+    out = 0;
+    std::from_chars(digits->data(), digits->data() + digits->size(), out);  // the parser refuses more than a double has
   } else {
     return false;
   }
   return true;
+}
+
+const std::string* json::as_long_integer() const noexcept {
+  const auto* const value = std::get_if<long_integer>(&value_);
+  return value == nullptr ? nullptr : &value->digits;
 }
 
 const json* json::find(std::string_view name) const noexcept {

@@ -8,7 +8,7 @@
 namespace penstock::inline v0 {
 
 /// As `json::dump`, for a changed form of a document. A number with the same place and value as in `before` has the
-/// same text: `json` holds integers of more than 64 bits as floats.
+/// same text (`1.50`, `1e3`).
 ///
 /// \param before  The document before the change; if it is not JSON, the result is that of `json::dump`.
 std::string dump_like(const json& value, std::string_view before, int indent);

@@ -59,6 +59,21 @@ TEST(Json, KeepsIntegersOf64BitsExactly) {
   EXPECT_EQ(json(std::uint64_t{5}), parsed("5"));
 }
 
+TEST(Json, KeepsTheDigitsOfLongerIntegers) {
+  const std::string text = R"([18446744073709551616,-9223372036854775809,{"a":123456789012345678901234567890}])";
+  const json value = parsed(text);
+  EXPECT_EQ(value.dump(), text);
+  EXPECT_EQ(dump_like(value, "[1.8446744073709552e19]", -1), text);
+  ASSERT_NE(value.as_array()->at(1).as_long_integer(), nullptr);
+  EXPECT_EQ(*value.as_array()->at(1).as_long_integer(), "-9223372036854775809");
+  EXPECT_EQ(value.as_array()->at(1).as_string(), nullptr);
+  EXPECT_EQ(value.as_array()->at(1).kind_name(), "number");
+  EXPECT_EQ(value, parsed(text));
+  EXPECT_FALSE(parsed("18446744073709551616") == parsed("18446744073709551617")) << "one double";
+  for (const char* shorter : {"18446744073709551615", "-9223372036854775808", "1e30", "0", "null"})
+    EXPECT_EQ(parsed(shorter).as_long_integer(), nullptr) << shorter;
+}
+
 TEST(Json, KeepsTheDifferenceBetweenWholeNumbersAndOthers) {
   std::int64_t whole = 0;
   double any = 0;

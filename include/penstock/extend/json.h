@@ -45,12 +45,14 @@ class PENSTOCK_API json {
   const std::string* as_string() const noexcept { return std::get_if<std::string>(&value_); }
   const array_t* as_array() const noexcept { return std::get_if<array_t>(&value_); }
   const object_t* as_object() const noexcept { return std::get_if<object_t>(&value_); }
+  /// The digits, with the sign, of an integer that 64 bits cannot hold, or null.
+  const std::string* as_long_integer() const noexcept;
   /// The integer forms of `get` return false for numbers with a fraction or an exponent, or out of range. Both return
   /// non-negative integers.
   bool is_number() const noexcept;
   bool get(std::int64_t& out) const noexcept;
   bool get(std::uint64_t& out) const noexcept;
-  bool get(double& out) const noexcept;  // any number
+  bool get(double& out) const noexcept;  // any number; the nearest double
 
   /// The member with that name, or null if this is not an object or does not have it.
   const json* find(std::string_view name) const noexcept;
@@ -64,7 +66,14 @@ class PENSTOCK_API json {
   friend bool operator==(const json&, const json&) = default;
 
  private:
-  std::variant<std::monostate, bool, std::int64_t, std::uint64_t, double, std::string, array_t, object_t> value_;
+  friend struct long_integers;  // makes them, for the parser
+  struct long_integer {
+    std::string digits;
+    friend bool operator==(const long_integer&, const long_integer&) = default;
+  };
+
+  std::variant<std::monostate, bool, std::int64_t, std::uint64_t, double, std::string, array_t, object_t, long_integer>
+      value_;
 };
 
 }  // namespace penstock::inline v0
