@@ -35,7 +35,7 @@ struct diff_arguments {
 bool is_integer(const json& value) {
   std::int64_t number = 0;
   std::uint64_t large = 0;
-  return value.get(number) || value.get(large);
+  return value.get(number) || value.get(large) || value.as_long_integer() != nullptr;
 }
 
 bool same(const json& a, const json& b) {

@@ -252,6 +252,8 @@ def test_values_are_compared_by_meaning(tmp_path: Path, run: Run, a: np.ndarray,
         (float("nan"), 0.0, False),
         (2**53, 2**53 + 1, False),
         (2**64 - 1, 2**64 - 2, False),
+        (2**70, 2**70 + 1, False),
+        (2**70, 2.0**70, True),
         (1, 1.0, True),
     ],
 )
