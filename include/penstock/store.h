@@ -208,6 +208,9 @@ class PENSTOCK_API key_sink {
 /// `corrupt_data` if a range exceeds the object; `version_changed` if `expected` no longer holds; all others are
 /// `io_error`, `permission_denied`, `cancelled` or `deadline_exceeded`. A store adds no note: the engine names key,
 /// range and array.
+///
+/// Functions return errors. If one throws a `std::exception` nevertheless, it is the `io_error` of the read or write,
+/// and requests that were not complete by then must not complete later.
 class PENSTOCK_API store {
  public:
   virtual ~store() = default;

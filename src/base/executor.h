@@ -50,7 +50,8 @@ class executor {
   virtual ~executor() = default;
 
   /// Runs `work` to its end with `workers` workers; the caller is worker 0. `poll` (may be empty) is called on the
-  /// calling thread at least every `interval`; it may stop the job.
+  /// calling thread at least every `interval`; it may stop the job. If it throws an exception, it is not called again,
+  /// and the exception is thrown when the job has ended.
   virtual void run(const std::shared_ptr<job>& work, unsigned workers, const std::function<void()>& poll,
                    std::chrono::nanoseconds interval) = 0;
 

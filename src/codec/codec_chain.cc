@@ -10,7 +10,7 @@
 #include "array/element_bits.h"
 #include "array/strided_copy.h"
 #include "base/checked.h"
-#include "base/counted.h"
+#include "base/thrown.h"
 #include "codec/byte_codecs.h"
 #include "codec/filters/array_stages.h"
 #include "codec/library_contexts.h"
@@ -31,6 +31,9 @@ bool same_strides(const extents& shape, const strides& a, const strides& b) noex
 constexpr std::uint64_t kRowBlockBytes = std::uint64_t{16} << 10;
 /// Shorter rows do not justify a call for each.
 constexpr std::uint64_t kShortRowBytes = 256;
+
+/// What threw an exception; the note has its name.
+constexpr std::string_view kCodec = "the codec";
 
 /// The codec that decodes a part of a chunk.
 constexpr std::string_view kWindowName = "reference.window";
@@ -164,14 +167,14 @@ result<> codec_chain::decode(std::span<const std::byte> encoded, const decode_ta
       buffer& room = scratch.stage(i == 0 ? 2 : other);
       other ^= 1;
       if (each.limit == kUnbounded) {
-        auto decoded = each.codec->decode_growing(current, room, scratch);
+        auto decoded = caught(kCodec, [&] { return each.codec->decode_growing(current, room, scratch); });
         if (!decoded.ok()) return std::move(decoded).error().note("decoding with " + each.codec->describe());
         current = *decoded;
         continue;
       }
       PENSTOCK_ASSIGN(out, room.reserve(each.limit));
     }
-    auto decoded = each.codec->decode(current, out, scratch);
+    auto decoded = caught(kCodec, [&] { return each.codec->decode(current, out, scratch); });
     if (!decoded.ok()) return std::move(decoded).error().note("decoding with " + each.codec->describe());
     current = *decoded;
   }
@@ -328,14 +331,14 @@ result<std::span<const std::byte>> codec_chain::decode_stages(std::span<const st
       buffer& memory = scratch.stage(other);
       other ^= 1;
       if (each.limit == kUnbounded) {
-        auto decoded = each.codec->decode_growing(current, memory, scratch);
+        auto decoded = caught(kCodec, [&] { return each.codec->decode_growing(current, memory, scratch); });
         if (!decoded.ok()) return std::move(decoded).error().note("decoding with " + each.codec->describe());
         current = *decoded;
         continue;
       }
       PENSTOCK_ASSIGN(room, memory.reserve(each.limit));
     }
-    auto decoded = each.codec->decode(current, room, scratch);
+    auto decoded = caught(kCodec, [&] { return each.codec->decode(current, room, scratch); });
     if (!decoded.ok()) return std::move(decoded).error().note("decoding with " + each.codec->describe());
     current = *decoded;
   }
@@ -369,7 +372,8 @@ result<std::span<const std::byte>> codec_chain::encode(const tensor_view& cell, 
   }
   for (std::size_t i = 0; i < stages_.size(); ++i) {
     const byte_codec& codec = *stages_[i].codec;
-    auto encoded = codec.encode_growing(current, i + 1 < stages_.size() ? scratch.stage(i % 2) : out, scratch);
+    buffer& room = i + 1 < stages_.size() ? scratch.stage(i % 2) : out;
+    auto encoded = caught(kCodec, [&] { return codec.encode_growing(current, room, scratch); });
     if (!encoded.ok()) return std::move(encoded).error().note("encoding with " + codec.describe());
     current = *encoded;
   }
@@ -400,11 +404,11 @@ result<std::uint64_t> codec_chain::encode(const tensor_view& cell, std::span<std
     const bool last = i + 1 == stages_.size();
     if (last && needed != kUnbounded) {
       if (out.size() < needed) return too_small(needed);
-      auto encoded = codec.encode(current, out, scratch);
+      auto encoded = caught(kCodec, [&] { return codec.encode(current, out, scratch); });
       if (!encoded.ok()) return std::move(encoded).error().note("encoding with " + codec.describe());
       return *encoded;
     }
-    auto encoded = codec.encode_growing(current, scratch.stage(i % 2), scratch);
+    auto encoded = caught(kCodec, [&] { return codec.encode_growing(current, scratch.stage(i % 2), scratch); });
     if (!encoded.ok()) return std::move(encoded).error().note("encoding with " + codec.describe());
     current = *encoded;
     if (!last) continue;

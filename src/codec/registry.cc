@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/nearest_word.h"
+#include "base/thrown.h"
 #include "codec/byte_codecs.h"
 #include "codec/filters/array_stages.h"
 #include "codec/unknown_codec.h"
@@ -118,13 +119,15 @@ result<compiled_codec> make_codec(const codec_config& config, const stage_type& 
                                   const codec_chain_options& options) {
   const entry* const known = find(config.name);
   if (known == nullptr) {
-    if (options.external != nullptr) return options.external->make(config, input);
+    if (options.external != nullptr)
+      return caught("the provider of codecs", [&] { return options.external->make(config, input); });
     return unknown_codec(config.name);
   }
   result<compiled_codec> made = make_known(*known, config, input, options);
   if (made.ok() || made.error().code() != errc::unsupported || options.external == nullptr) return made;
   // Another provider may support what this library does not.
-  result<compiled_codec> other = options.external->make(config, input);
+  result<compiled_codec> other =
+      caught("the provider of codecs", [&] { return options.external->make(config, input); });
   return !other.ok() && other.error().code() == errc::unsupported ? std::move(made) : std::move(other);
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "base/thrown.h"
 #include "driver/drivers.h"
 #include "driver/registry.h"
 #include "driver/zarr_nodes.h"
@@ -32,7 +33,7 @@ auto create_by_driver(std::shared_ptr<store> in, const Options& options, const M
   at.path = prefix.substr(0, prefix.size() - (prefix.empty() ? 0 : 1));
   at.uri = child_uri(in->uri(), prefix);
   at.to = std::move(in);
-  auto made = make(*driver, at, how);
+  auto made = caught("the driver", [&] { return make(*driver, at, how); });
   if (made.ok()) return made;
   const std::string note = fmt::format("creating '{}'", at.uri);
   error why = std::move(made).error();

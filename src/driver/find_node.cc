@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <penstock/place.h>
+#include "base/thrown.h"
 #include "driver/drivers.h"
 #include "driver/npz.h"
 #include "driver/open_references.h"
@@ -193,7 +194,7 @@ result<std::optional<found_node>> find_folder(const location& at, const open_opt
   found_node out;
   out.at = at;
   for (const auto& each : at.context->state().options().drivers) {
-    PENSTOCK_ASSIGN(out.opened, each->open_folder(at, how));
+    PENSTOCK_ASSIGN(out.opened, caught("the driver", [&] { return each->open_folder(at, how); }));
     if (out.opened) return std::optional<found_node>(std::move(out));
   }
   for (const format_driver* each : builtin_drivers()) {
@@ -262,8 +263,9 @@ result<found_node> find_node(target_location target, const open_options& how, se
 result<node> open_found(found_node found, const open_options& how) {
   if (found.opened) return std::move(*found.opened);
   if (found.references) return open_reference_folder(place_of(found.at, how), *found.references, found.inner);
-  if (!found.inner.empty()) return found.driver->open_inside(found.at, found.inner, how);
-  result<node> made = found.driver->open(found.at, how);
+  if (!found.inner.empty())
+    return caught("the driver", [&] { return found.driver->open_inside(found.at, found.inner, how); });
+  result<node> made = caught("the driver", [&] { return found.driver->open(found.at, how); });
   if (made.ok()) return made;
   std::string note = fmt::format("opening '{}'", found.at.uri);
   const auto& notes = made.error().notes();

@@ -9,7 +9,9 @@
 #include <cerrno>
 #include <chrono>
 #include <ctime>
+#include <exception>
 #include <memory>
+#include <mutex>
 
 #include "base/waiting.h"
 #include "engine/batch_job.h"
@@ -50,11 +52,13 @@ class file_batches {
   file_batches(std::size_t files, std::size_t batch, const std::function<void(std::size_t)>& work, executor& on)
       : files_(files), batch_(batch), batches_((files + batch - 1) / batch), work_(work), on_(on) {}
 
+  /// Throws the first exception of a file.
   /// \param first  Threads at the start. \param most  Threads if reading the files takes waiting.
   void run(std::size_t first, std::size_t most) {
     most_ = std::min(batches_, most);
     first_ = std::min(first, most_);
     if (batches_ != 0) take_all(first_);
+    if (thrown_) std::rethrow_exception(thrown_);
   }
 
  private:
@@ -62,7 +66,12 @@ class file_batches {
   void take_all(std::size_t threads) {
     constexpr bool kWaits = true;
     const auto take = [this](std::size_t, unsigned) {
-      take_one();
+      try {
+        take_one();
+      } catch (const std::exception&) {  // of the caller's work; this may be a thread of the pool
+        const std::lock_guard lock(mutex_);
+        if (!thrown_) thrown_ = std::current_exception();
+      }
       return result<>();
     };
     on_.run(std::make_shared<batch_job>(batches_, take, kWaits), static_cast<unsigned>(threads), {}, {});
@@ -91,6 +100,8 @@ class file_batches {
   std::size_t most_ = 1, first_ = 1;
   std::atomic<std::size_t> next_{0};
   std::atomic<bool> grown_{false};
+  std::mutex mutex_;
+  std::exception_ptr thrown_;
 };
 
 }  // namespace

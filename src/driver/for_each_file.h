@@ -14,10 +14,10 @@ namespace penstock::inline v0 {
 
 /// Calls `work` for the numbers below `files`, on as many threads of the pool as the context may have requests in
 /// flight: most of the work is waiting for storage, also with cluster file systems. Local files start with one thread
-/// for each core; the other threads join if a batch of files had to wait.
+/// for each core; the other threads join if a batch of files had to wait. Throws what `work` throws.
 void for_each_file(std::size_t files, const store& from, context& with, const std::function<void(std::size_t)>& work);
 
-/// Calls `work` for the numbers below `count` on the context's threads. The work is computation.
+/// Calls `work` for the numbers below `count` on the context's threads. The work is computation. Throws what it throws.
 void side_by_side(std::size_t count, context& with, const std::function<void(std::size_t)>& work);
 
 /// Properties of a file that change whenever it does; a manifest has only these.

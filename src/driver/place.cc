@@ -14,6 +14,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/thrown.h"
 #include "driver/registry.h"
 #include "driver/remote_place.h"
 #include "driver/schemes.h"
@@ -209,7 +210,7 @@ result<local_place> find_local_place(std::string_view uri, const place_options& 
 
 result<place> find_place(std::string_view uri, const place_options& options) {
   if (const uri_scheme* const added = added_scheme(uri, options.context.get())) {
-    auto found = added->find(uri, options);
+    auto found = caught("the scheme", [&] { return added->find(uri, options); });
     if (!found.ok()) return std::move(found).error().note(fmt::format("opening '{}'", without_secrets(uri)));
     if (found->store == nullptr)
       return error(errc::internal, fmt::format("the function of the scheme '{}' returned no store for '{}'",

@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "base/thrown.h"
 #include "driver/drivers.h"
 #include "engine/blocking_read.h"
 #include "engine/context_state.h"
@@ -146,7 +147,7 @@ result<array> open_new_object(const new_location& at, const format_driver& drive
   PENSTOCK_ASSIGN(std::optional<object_head> head, read_head(*at.to, at.path));
   if (!head) return error(errc::internal, fmt::format("the driver '{}' created no object", driver.name()));
   const location made{at.context, at.to, at.path, at.uri, std::make_shared<const object_head>(std::move(*head))};
-  PENSTOCK_ASSIGN(node opened, driver.open(made, {}));
+  PENSTOCK_ASSIGN(node opened, caught("the driver", [&] { return driver.open(made, {}); }));
   if (auto* const out = std::get_if<array>(&opened)) return std::move(*out);
   return error(errc::internal, fmt::format("the driver '{}' created a group", driver.name()));
 }

@@ -9,6 +9,7 @@
 
 #include <penstock/result.h>
 #include "base/executor.h"
+#include "base/thrown.h"
 
 namespace penstock::inline v0 {
 
@@ -24,7 +25,7 @@ class batch_job final : public job {
     const std::size_t item = next_.fetch_add(1, std::memory_order_relaxed);
     if (item >= items_) return open_.load(std::memory_order_acquire) == 0 ? progress::done : progress::idle;
     if (!stop_.load(std::memory_order_relaxed)) {
-      result<> done = work_(item, worker);
+      result<> done = caught("the work of an item", [&] { return work_(item, worker); });
       if (!done.ok()) fail(std::move(done).error());
       finished_.fetch_add(1, std::memory_order_relaxed);
     }

@@ -1,9 +1,11 @@
 #include "engine/blocking_read.h"
 
 #include <condition_variable>
+#include <exception>
 #include <mutex>
 #include <optional>
 
+#include "base/thrown.h"
 #include "base/waiting.h"
 #include "engine/index_io.h"
 
@@ -13,6 +15,7 @@ namespace {
 struct answer final : read_buffer {
   std::vector<std::byte> room;
   std::optional<result<blocking_read>> what;
+  bool is_complete = false;
 
   result<std::span<std::byte>> reserve(std::uint64_t bytes) override {
     room.resize(static_cast<std::size_t>(bytes));
@@ -45,16 +48,32 @@ class waiting_sink final : public completion_sink {
   void complete(std::uint64_t tag, result<read_done> done) override {
     answers_[tag].take(std::move(done));
     const std::lock_guard lock(mutex_);
+    answers_[tag].is_complete = true;
     if (--missing_ == 0) arrived_.notify_all();
   }
 
-  std::stop_token stop() const noexcept { return stop_.get_token(); }
+  // Waits for the answers. If the store throws an exception, it is the error of all that are not complete by then.
+  void read(const store& from, std::span<const byte_read> reads) {
+    try {
+      if (!reads.empty()) from.read(reads, *this, stop_.get_token());
+    } catch (const std::exception& thrown) {
+      refuse(thrown_error("the store", thrown));
+    }
+    wait();
+  }
+
+ private:
+  void refuse(const error& why) {
+    const std::lock_guard lock(mutex_);
+    for (answer& each : answers_)
+      if (!each.is_complete) each.what.emplace(why.clone());
+    missing_ = 0;
+  }
   void wait() {
     std::unique_lock lock(mutex_);
     wait_until(lock, arrived_, stop_, [&] { return missing_ == 0; });
   }
 
- private:
   const std::span<answer> answers_;
   std::mutex mutex_;
   std::condition_variable arrived_;
@@ -77,8 +96,7 @@ result<blocking_read> read_and_wait(const store& from, std::string_view key, con
   read.may_end_early = may_end_early;
   read.same_handle = same_handle;
   read.buffer = &only;
-  from.read({&read, 1}, sink, sink.stop());
-  sink.wait();
+  sink.read(from, {&read, 1});
   return std::move(*only.what);
 }
 
@@ -94,8 +112,7 @@ std::vector<result<blocking_read>> read_all_and_wait(const store& from, std::spa
     reads[i].buffer = &answers[i];
     reads[i].tag = i;
   }
-  if (!reads.empty()) from.read(reads, sink, sink.stop());
-  sink.wait();
+  sink.read(from, reads);
   std::vector<result<blocking_read>> out;
   out.reserve(answers.size());
   for (answer& each : answers) out.push_back(std::move(*each.what));
@@ -115,8 +132,7 @@ result<std::vector<blocking_read>> read_ranges_and_wait(const store& from, std::
     reads[i].buffer = &answers[i];
     reads[i].tag = i;
   }
-  if (!reads.empty()) from.read(reads, sink, sink.stop());
-  sink.wait();
+  sink.read(from, reads);
   std::vector<blocking_read> out;
   out.reserve(answers.size());
   for (std::size_t i = 0; i < answers.size(); ++i) {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <exception>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -220,6 +221,7 @@ void pool_executor::run(const std::shared_ptr<job>& work, unsigned workers, cons
   }
   std::chrono::steady_clock::time_point next_poll;
   if (poll) next_poll = std::chrono::steady_clock::now() + interval;
+  std::exception_ptr thrown;  // by `poll`: other workers have the job, so it is thrown at the end
   for (;;) {
     const std::uint64_t before = mine.epoch.load(std::memory_order_relaxed);
     const job::progress progress = work->step(0);
@@ -227,21 +229,27 @@ void pool_executor::run(const std::shared_ptr<job>& work, unsigned workers, cons
     if (progress == job::progress::idle) {
       std::unique_lock lock(state_->mutex);
       const auto woken = [&] { return mine.epoch.load(std::memory_order_relaxed) != before; };
-      if (poll) {
+      if (poll && !thrown) {
         mine.changed.wait_until(lock, next_poll, woken);
       } else {
         mine.changed.wait(lock, woken);
       }
     }
-    if (poll && std::chrono::steady_clock::now() >= next_poll) {
-      poll();
+    if (poll && !thrown && std::chrono::steady_clock::now() >= next_poll) {
+      try {
+        poll();
+      } catch (const std::exception&) {
+        thrown = std::current_exception();
+      }
       next_poll = std::chrono::steady_clock::now() + interval;
     }
   }
-  if (workers <= 1) return;  // the pool does not have it, and no further wakes follow
-  std::unique_lock lock(state_->mutex);
-  state_->dismiss(mine);
-  mine.changed.wait(lock, [&] { return mine.running == 0; });
+  if (workers > 1) {  // otherwise the pool does not have it, and no further wakes follow
+    std::unique_lock lock(state_->mutex);
+    state_->dismiss(mine);
+    mine.changed.wait(lock, [&] { return mine.running == 0; });
+  }
+  if (thrown) std::rethrow_exception(thrown);
 }
 
 void pool_executor::start(std::shared_ptr<job> work, unsigned workers) {

@@ -142,6 +142,7 @@ class read_job final : public job, private completion_sink {
 
   // Plan, and the indexes that it needs: read_job_plan.cc.
   void run_planner(guard& lock);
+  void name_missing();
   void issue_index(guard& lock, unsigned worker);
   void finish_index(guard& lock, std::size_t which, unsigned worker, result<read_done> done);
   void note_missing(std::uint32_t source) const noexcept {
@@ -154,8 +155,10 @@ class read_job final : public job, private completion_sink {
   void issue_fetch(guard& lock, unsigned worker);
   std::optional<error> request_of(const piece& of, const fetch_op& op, placement& where, byte_read& out) const;
   std::uint64_t likely_bytes(const piece& of, const fetch_op& op, const byte_read& read) const noexcept;
-  void launch(byte_read& read, piece* of, std::size_t which, std::uint64_t bytes);
+  std::uint64_t launch(byte_read& read, piece* of, std::size_t which, std::uint64_t bytes);
+  void refuse(std::span<const byte_read> sent, std::span<const std::uint64_t> launches, const error& why);
   void complete(std::uint64_t tag, result<read_done> done) override;
+  void arrive(std::uint64_t tag, result<read_done> done);
   void take_arrived(guard& lock, unsigned worker);
 
   // Decode, scatter, fill: read_job_cells.cc.
@@ -221,7 +224,7 @@ class read_job final : public job, private completion_sink {
   std::vector<std::uint64_t> free_flights_;
   std::vector<std::uint64_t> arrived_;
   std::size_t in_flight_ = 0, active_ = 0;
-  std::uint64_t flight_bytes_ = 0;
+  std::uint64_t flight_bytes_ = 0, launches_ = 0;
   bool somebody_idles_ = false;
 
   /// Of a read in the background: null until the worker's first step, then borrowed from the context.

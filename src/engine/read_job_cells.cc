@@ -7,6 +7,7 @@
 #include <penstock/extend/store.h>
 #include "array/strided_copy.h"
 #include "base/nvtx.h"
+#include "base/thrown.h"
 #include "engine/context_state.h"
 #include "engine/index_io.h"
 #include "engine/read_job.h"
@@ -135,7 +136,7 @@ result<> read_job::find_in_object(const piece& of, const fetch_op& op, unsigned 
   for (unsigned round = 0;; ++round) {
     mine.extents.assign(mine.cells.size(), chunk_extent{});
     missing.clear();
-    PENSTOCK_TRY(layout.locate(mine.cells, known, mine.extents, missing));
+    PENSTOCK_TRY(caught("the layout", [&] { return layout.locate(mine.cells, known, mine.extents, missing); }));
     if (missing.empty()) break;
     if (round == kMaxIndexRounds) return error(errc::internal, "the layout requests indexes without end");
     for (const index_request& each : missing) {

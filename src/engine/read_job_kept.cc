@@ -81,7 +81,7 @@ bool read_job::has_version(const store& in, const version& seen, bool pinned) {
   read.same_handle = pinned;
   read.buffer = &mine;
   mine.arrived.reset();
-  in.read({&read, 1}, mine, std::stop_token());
+  mine.read_from(in, read, std::stop_token());
   const bool is_same = mine.take().ok();
   mine.arrived.reset();
   return is_same;

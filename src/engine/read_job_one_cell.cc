@@ -124,7 +124,7 @@ bool read_job::read_one_cell(const source& from, const std::shared_ptr<item_aren
     const item_read wanted{read, items_of(from, *cell, chain, where, mine.items)};
     items->read_items({&wanted, 1}, mine, std::stop_token());
   } else {
-    from.store->read({&read, 1}, mine, std::stop_token());
+    mine.read_from(*from.store, read, std::stop_token());
   }
   const auto done = mine.take();
   mine.arrived.reset();

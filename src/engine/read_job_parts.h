@@ -4,8 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <utility>
 #include <vector>
 
@@ -13,6 +15,7 @@
 #include "array/element_bits.h"
 #include "base/buffer.h"
 #include "base/nvtx.h"
+#include "base/thrown.h"
 #include "codec/worker_scratch.h"
 #include "engine/item_store.h"
 #include "engine/read_job.h"
@@ -43,6 +46,14 @@ struct read_worker final : completion_sink, read_buffer {
 
   void complete(std::uint64_t, result<read_done> done) override { arrived.emplace(std::move(done)); }
   result<std::span<std::byte>> reserve(std::uint64_t bytes) override { return encoded.reserve(bytes); }
+  /// Passes one request to a store that completes inside `read`.
+  void read_from(const store& from, const byte_read& what, std::stop_token stop) {
+    try {
+      from.read({&what, 1}, *this, std::move(stop));
+    } catch (const std::exception& thrown) {
+      arrived.emplace(thrown_error("the store", thrown));
+    }
+  }
   result<read_done> take() {
     if (!arrived) return error(errc::internal, "the store did not complete inside read, contrary to its traits");
     return std::move(*arrived);
@@ -87,6 +98,7 @@ struct read_job::flight final : read_buffer {
   std::uint64_t begin_ns = 0;
   read_buffer* sunk = nullptr;
   std::vector<std::uint64_t> items;  // `item_read::items`
+  std::uint64_t launch = 0;          // number of the request; 0: it is complete
   nvtx_id range = 0;
   std::optional<result<read_done>> arrived;
 };

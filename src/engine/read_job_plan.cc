@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <exception>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "base/thrown.h"
 #include "engine/context_state.h"
 #include "engine/index_io.h"
 #include "engine/read_job.h"
@@ -44,11 +46,13 @@ void read_job::run_planner(guard& lock) {
   piece& made = **free;
   lock.unlock();
 
-  auto outcome = [&] {
+  auto outcome = caught("the layout", [&]() -> result<planner::outcome> {
     const timed_stage timing = time(stage::plan, 0, 0);
     known_indexes known(*this);
-    return planner_.next(known, made.plan, missing_, missing_source_);
-  }();
+    auto next = planner_.next(known, made.plan, missing_, missing_source_);
+    if (next.ok() && *next == planner::outcome::needs_indexes) name_missing();
+    return next;
+  });
 
   lock.lock();
   planning_ = false;
@@ -72,16 +76,6 @@ void read_job::run_planner(guard& lock) {
         fail(error(errc::internal, fmt::format("the layout requested an index {} times", rounds_)));
         return;
       }
-      const source& from = sources_[missing_source_];
-      missing_keys_.resize(std::max(missing_keys_.size(), missing_.size()));
-      missing_versions_.resize(std::max(missing_versions_.size(), missing_.size()));
-      for (std::size_t i = 0; i < missing_.size(); ++i) {
-        from.layout->key(missing_[i].key.object, missing_keys_[i]);
-        missing_keys_[i].insert(0, from.prefix);
-        const index_entry* root =
-            missing_[i].key.node == 0 ? nullptr : table_.find(missing_source_, {missing_[i].key.object, 0});
-        missing_versions_[i] = root == nullptr ? version() : root->seen;
-      }
       next_index_ = 0;
       index_count_ = indexes_wanted_ = missing_.size();
       break;
@@ -89,6 +83,20 @@ void read_job::run_planner(guard& lock) {
     case planner::outcome::finished:
       exhausted_ = true;
       break;
+  }
+}
+
+// The keys of missing indexes, and the versions that they must have. Called by the planner's worker, without the lock.
+void read_job::name_missing() {
+  const source& from = sources_[missing_source_];
+  missing_keys_.resize(std::max(missing_keys_.size(), missing_.size()));
+  missing_versions_.resize(std::max(missing_versions_.size(), missing_.size()));
+  for (std::size_t i = 0; i < missing_.size(); ++i) {
+    from.layout->key(missing_[i].key.object, missing_keys_[i]);
+    missing_keys_[i].insert(0, from.prefix);
+    const index_entry* root =
+        missing_[i].key.node == 0 ? nullptr : table_.find(missing_source_, {missing_[i].key.object, 0});
+    missing_versions_[i] = root == nullptr ? version() : root->seen;
   }
 }
 
@@ -113,20 +121,25 @@ void read_job::issue_index(guard& lock, unsigned worker) {
     {
       timed_stage timing = time(stage::index, worker, which);
       timing.moved(read.max_bytes, 0);
-      from.store->read({&read, 1}, mine, stop_source_.get_token());
+      mine.read_from(*from.store, read, stop_source_.get_token());
     }
     finish_index(lock, which, worker, mine.take());
     return;
   }
   std::array<byte_read, kRequestsAtOnce> batch;
+  std::array<std::uint64_t, kRequestsAtOnce> launches{};
   std::size_t count = 0;
   while (count < kRequestsAtOnce && next_index_ < index_count_) {
     const std::size_t which = next_index_++;
-    byte_read& read = batch[count++] = request_for(which);
-    launch(read, nullptr, which, read.max_bytes);
+    byte_read& read = batch[count] = request_for(which);
+    launches[count++] = launch(read, nullptr, which, read.max_bytes);
   }
   lock.unlock();
-  from.store->read(std::span(batch).first(count), *this, stop_source_.get_token());
+  try {
+    from.store->read(std::span(batch).first(count), *this, stop_source_.get_token());
+  } catch (const std::exception& thrown) {
+    refuse(std::span(batch).first(count), launches, thrown_error("the store", thrown));
+  }
   lock.lock();
   --active_;
 }

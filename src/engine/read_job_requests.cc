@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <exception>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/nvtx.h"
+#include "base/thrown.h"
 #include "engine/context_state.h"
 #include "engine/index_io.h"
 #include "engine/read_job.h"
@@ -71,7 +73,7 @@ void read_job::issue_fetch(guard& lock, unsigned worker) {
         const item_read wanted{read, items_of(from, of.plan, op, mine.where, mine.items)};
         items->read_items({&wanted, 1}, mine, stop_source_.get_token());
       } else {
-        from.store->read({&read, 1}, mine, stop_source_.get_token());
+        mine.read_from(*from.store, read, stop_source_.get_token());
       }
       if (timing.is_recorded() && mine.arrived && mine.arrived->ok()) timing.moved((*mine.arrived)->bytes.size(), 0);
     }
@@ -80,6 +82,7 @@ void read_job::issue_fetch(guard& lock, unsigned worker) {
   }
   std::array<byte_read, kRequestsAtOnce> batch;
   std::array<item_read, kRequestsAtOnce> wanted;
+  std::array<std::uint64_t, kRequestsAtOnce> launches{};
   std::size_t count = 0;
   std::optional<std::pair<std::size_t, error>> refused;
   while (count < kRequestsAtOnce && current_ == &of && of.plan.fetches[of.next_fetch].what != request::none &&
@@ -92,17 +95,20 @@ void read_job::issue_fetch(guard& lock, unsigned worker) {
       workers_[worker]->sunk = std::exchange(sink_buffer_, nullptr);
       break;
     }
-    ++count;
-    launch(read, &of, which, likely_bytes(of, of.plan.fetches[which], read));
+    launches[count++] = launch(read, &of, which, likely_bytes(of, of.plan.fetches[which], read));
     if (items != nullptr)
       wanted[count - 1] = {
           read, items_of(from, of.plan, of.plan.fetches[which], workers_[worker]->where, flights_[read.tag]->items)};
   }
   lock.unlock();
-  if (count != 0 && items != nullptr)
-    items->read_items(std::span(wanted).first(count), *this, stop_source_.get_token());
-  else if (count != 0)
-    from.store->read(std::span(batch).first(count), *this, stop_source_.get_token());
+  try {
+    if (count != 0 && items != nullptr)
+      items->read_items(std::span(wanted).first(count), *this, stop_source_.get_token());
+    else if (count != 0)
+      from.store->read(std::span(batch).first(count), *this, stop_source_.get_token());
+  } catch (const std::exception& thrown) {
+    refuse(std::span(batch).first(count), launches, thrown_error("the store", thrown));
+  }
   if (refused) {
     finish_fetch(lock, of, refused->first, worker, std::move(refused->second));
   } else {
@@ -152,8 +158,8 @@ std::uint64_t read_job::likely_bytes(const piece& of, const fetch_op& op, const 
   return chain.max_encoded_bytes() == kUnbounded ? chain.decoded_bytes() : read.max_bytes / 4;
 }
 
-// Counts a request that completes later and assigns a buffer and a tag. Called with the lock held.
-void read_job::launch(byte_read& read, piece* of, std::size_t which, std::uint64_t bytes) {
+// Counts a request that completes later and assigns a buffer and a tag. Returns its number. Called with the lock held.
+std::uint64_t read_job::launch(byte_read& read, piece* of, std::size_t which, std::uint64_t bytes) {
   if (free_flights_.empty()) {
     free_flights_.push_back(flights_.size());
     flights_.push_back(std::make_unique<flight>(&state_->accounts()));
@@ -172,10 +178,26 @@ void read_job::launch(byte_read& read, piece* of, std::size_t which, std::uint64
   read.tag = tag;
   ++in_flight_;
   flight_bytes_ += bytes;
+  return out.launch = ++launches_;
+}
+
+// Completes those of the requests that the store did not complete before it threw an exception. A tag may be that of a
+// later request already.
+void read_job::refuse(std::span<const byte_read> sent, std::span<const std::uint64_t> launches, const error& why) {
+  for (std::size_t i = 0; i < sent.size(); ++i) {
+    const guard lock(mutex_);
+    if (flights_[sent[i].tag]->launch == launches[i]) arrive(sent[i].tag, why.clone());
+  }
 }
 
 void read_job::complete(std::uint64_t tag, result<read_done> done) {
   const guard lock(mutex_);
+  arrive(tag, std::move(done));
+}
+
+// Called with the lock held.
+void read_job::arrive(std::uint64_t tag, result<read_done> done) {
+  flights_[tag]->launch = 0;
   flights_[tag]->arrived.emplace(std::move(done));
   nvtx_end(std::exchange(flights_[tag]->range, 0));
   arrived_.push_back(tag);

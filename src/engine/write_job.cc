@@ -163,6 +163,20 @@ void write_job::begin_work(guard& lock, open_object& of) {
   lock.unlock();
 }
 
+// Passes an object on to the store. Returns the number of the request. Called with the lock held.
+std::uint64_t write_job::begin_flight(open_object& of) {
+  of.what = open_object::phase::flight;
+  ++flights_;
+  --active_;
+  return of.flight = ++launches_;
+}
+
+// Whether the store has not completed that request. Called without the lock, after an exception of the store.
+bool write_job::is_in_flight(const open_object& of, std::uint64_t flight) const {
+  const guard lock(mutex_);
+  return of.flight == flight;
+}
+
 // The finished work may have created work for idle workers, or ended the write.
 void write_job::wake_idle() {
   if (std::exchange(somebody_idles_, false)) wake();

@@ -110,6 +110,8 @@ class write_job final : public job {
   unsigned most_workers() const;
   bool may_open() const noexcept;
   void begin_work(guard& lock, open_object& of);
+  std::uint64_t begin_flight(open_object& of);
+  bool is_in_flight(const open_object& of, std::uint64_t flight) const;
   void wake_idle();
   bool stopping() const noexcept { return stop_.load(std::memory_order_relaxed); }
   void fail(std::string_view key, error what);
@@ -178,6 +180,7 @@ class write_job final : public job {
   std::vector<std::unique_ptr<open_object>> objects_;
   std::vector<std::unique_ptr<block>> free_blocks_;
   std::size_t open_count_ = 0, active_ = 0, publishing_ = 0;
+  std::uint64_t launches_ = 0;        // requests to the store so far
   std::uint64_t flights_ended_ = 0;   // puts and erases of this job so far
   std::size_t flights_ = 0;           // open objects with a pending request to the store
   std::uint64_t held_old_bytes_ = 0;  // old bytes of open objects

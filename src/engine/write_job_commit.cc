@@ -1,9 +1,11 @@
 // How a write_job puts an object whose cells are encoded.
 
+#include <exception>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "base/thrown.h"
 #include "engine/context_state.h"
 #include "engine/write_fence.h"
 #include "engine/write_job.h"
@@ -24,11 +26,13 @@ void write_job::commit(guard& lock, open_object& of, unsigned worker) {
   auto ready = assemble(of, worker);
   if (ready.ok() && *ready && !inline_writes_) {
     lock.lock();
-    --active_;
-    of.what = open_object::phase::flight;
-    ++flights_;
+    const std::uint64_t flight = begin_flight(of);
     lock.unlock();
-    with_.to->write({&**ready, 1}, of.writer, stop_flights_.get_token());
+    try {
+      with_.to->write({&**ready, 1}, of.writer, stop_flights_.get_token());
+    } catch (const std::exception& thrown) {
+      if (is_in_flight(of, flight)) put_ended(of, thrown_error("the store", thrown));
+    }
     lock.lock();
     return;
   }
@@ -68,7 +72,8 @@ result<std::optional<byte_write>> write_job::assemble(open_object& of, unsigned 
   }
   if (cells.empty()) return std::optional<byte_write>();
   const part* const old = of.existed && !of.blind ? &of.old.bytes : nullptr;
-  PENSTOCK_TRY(layout_->assembler()->assemble(of.object, old, cells, of.assembled));
+  PENSTOCK_TRY(
+      caught("the layout", [&] { return layout_->assembler()->assemble(of.object, old, cells, of.assembled); }));
 
   byte_write out;
   out.key = of.key;
@@ -92,14 +97,15 @@ result<std::optional<byte_write>> write_job::assemble(open_object& of, unsigned 
 result<std::unique_ptr<staged_object>> write_job::put(open_object& of, const byte_write& what) {
   result<> done;
   if (what.erases) {
-    done = with_.to->erase(what.key, what.condition);
+    done = caught("the store", [&] { return with_.to->erase(what.key, what.condition); });
   } else {
     // A single object gains nothing by waiting, and one that other writers keep changing loses.
     if (total_objects_ > 1 && of.tries == 0) {
-      PENSTOCK_ASSIGN(std::unique_ptr<staged_object> begun, with_.to->stage(what.key, what.parts, what.condition));
+      const auto stage = [&] { return with_.to->stage(what.key, what.parts, what.condition); };
+      PENSTOCK_ASSIGN(std::unique_ptr<staged_object> begun, caught("the store", stage));
       if (begun) return begun;
     }
-    auto seen = with_.to->put(what.key, what.parts, what.condition);
+    auto seen = caught("the store", [&] { return with_.to->put(what.key, what.parts, what.condition); });
     if (!seen.ok()) done = std::move(seen).error();
   }
   // Also after a failure: the state of the store is not known then.
@@ -119,6 +125,7 @@ void write_job::put_ended(open_object& of, result<version> done) {
   const std::uint64_t bytes = done.ok() ? of.assembled.bytes : 0;
   record(stage::commit, of.worker, of.object, of.flight_ns, bytes, bytes);
   const guard lock(mutex_);
+  of.flight = 0;
   --flights_;
   ++flights_ended_;
   for (const auto& each : objects_) each->waits_for_memory = false;
@@ -158,7 +165,12 @@ void write_job::publish(guard& lock, unsigned worker) {
   std::vector<std::unique_ptr<staged_object>> objects;
   objects.reserve(batch.size());
   for (staged& each : batch) objects.push_back(std::move(each.object));
-  std::vector<result<version>> outcomes = with_.to->publish(objects);
+  std::vector<result<version>> outcomes;
+  try {
+    outcomes = with_.to->publish(objects);
+  } catch (const std::exception& thrown) {
+    for (std::size_t i = 0; i < batch.size(); ++i) outcomes.emplace_back(thrown_error("the store", thrown));
+  }
   objects.clear();
   std::uint64_t bytes = 0;
   for (const staged& each : batch) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/thrown.h"
 #include "engine/context_state.h"
 #include "engine/index_io.h"
 #include "engine/write_job.h"
@@ -178,12 +179,13 @@ result<> write_job::locate(open_object& of, const part* old) {
   for (unsigned round = 0;; ++round) {
     missing.clear();
     const index_lookup& lookup = old == nullptr ? static_cast<const index_lookup&>(nothing) : known;
-    PENSTOCK_TRY(layout.locate(of.touched.cells, lookup, of.located, missing));
+    PENSTOCK_TRY(caught("the layout", [&] { return layout.locate(of.touched.cells, lookup, of.located, missing); }));
     if (missing.empty()) break;
     if (old == nullptr || round == kMaxIndexRounds)
       return error(errc::internal, "the layout requests an index repeatedly");
     for (const index_request& each : missing) {
-      PENSTOCK_ASSIGN(index_ptr parsed, layout.parse(each, slice_of(*old, each.range), old->size()));
+      const auto parse = [&] { return layout.parse(each, slice_of(*old, each.range), old->size()); };
+      PENSTOCK_ASSIGN(index_ptr parsed, caught("the layout", parse));
       of.indexes.insert(0, each.key).block = std::move(parsed);
     }
   }

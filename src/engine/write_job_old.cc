@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <thread>
 #include <utility>
 
 #include "base/checked.h"
+#include "base/thrown.h"
 #include "codec/codec_chain.h"
 #include "engine/context_state.h"
 #include "engine/index_io.h"
@@ -61,11 +63,13 @@ void write_job::ask(guard& lock, open_object& of, bool for_bytes) {
   lock.lock();
   // Bytes to be read are counted now: many objects may be requested before the first arrives.
   if (for_bytes) hold_old_bytes(of, std::min(read.max_bytes, state_->accounts().memory_limit() / 2));
-  of.what = open_object::phase::flight;
-  ++flights_;
-  --active_;
+  const std::uint64_t flight = begin_flight(of);
   lock.unlock();
-  of.from->store->read({&read, 1}, of.reader, stop_flights_.get_token());
+  try {
+    of.from->store->read({&read, 1}, of.reader, stop_flights_.get_token());
+  } catch (const std::exception& thrown) {
+    if (is_in_flight(of, flight)) arrived(of, thrown_error("the store", thrown));
+  }
   lock.lock();
 }
 
@@ -74,6 +78,7 @@ void write_job::arrived(open_object& of, result<read_done> done) {
   const guard lock(mutex_);
   hold_old_bytes(of, done.ok() ? done->bytes.size() : 0);
   of.answer.emplace(std::move(done));
+  of.flight = 0;
   of.what = open_object::phase::answered;
   --flights_;
   wake_idle();

@@ -123,6 +123,7 @@ struct write_job::open_object {
   bool asked_for_bytes = false;  ///< reads its bytes, and not only its version
   std::optional<result<read_done>> answer;
   std::uint64_t flight_ns = 0;  ///< begin of the request in flight
+  std::uint64_t flight = 0;     ///< number of the request in flight; 0: none, or it is complete
   unsigned worker = 0;          ///< the operation that requested it
   read_done old;
   std::uint64_t old_bytes_held = 0;

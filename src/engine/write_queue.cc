@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "base/thrown.h"
 #include "base/waiting.h"
 
 namespace penstock::inline v0 {
@@ -62,11 +63,12 @@ struct queued_write::shared_state {
 result<> queued_write::run() {
   if (cancelled_.load(std::memory_order_relaxed))
     return error(errc::cancelled, "the write was cancelled before it began");
-  return work_([this](std::uint64_t done, std::uint64_t total) {
+  const auto report = [this](std::uint64_t done, std::uint64_t total) {
     done_bytes_.store(done, std::memory_order_relaxed);
     total_.store(total, std::memory_order_relaxed);
     return !cancelled_.load(std::memory_order_relaxed);
-  });
+  };
+  return caught("the write", [&] { return work_(report); });
 }
 
 bool queued_write::done() const {

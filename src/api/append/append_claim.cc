@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/thrown.h"
 #include "base/waiting.h"
 #include "engine/blocking_read.h"
 
@@ -152,7 +153,7 @@ struct append_claim::shared {
     condition.passing = true;
     const std::string all = text.with(renewal++);
     const part bytes(reinterpret_cast<const std::byte*>(all.data()), all.size());
-    return at->put(key, {&bytes, 1}, condition);
+    return caught("the store", [&] { return at->put(key, {&bytes, 1}, condition); });
   }
 
   // Called with the lock held.
@@ -302,7 +303,7 @@ void append_claim::release() noexcept {
   condition.what = write_condition::kind::must_match;
   condition.expected = me.mine;
   condition.passing = true;
-  (void)me.at->erase(me.key, condition);  // a remaining claim is taken over
+  (void)caught("the store", [&] { return me.at->erase(me.key, condition); });  // a remaining claim is taken over
   me.mine = {};
 }
 

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "api/append/appender_state.h"
-#include "api/device_copy.h"
+#include "base/thrown.h"
 #include "engine/array_state.h"
 
 namespace penstock::inline v0 {
@@ -47,7 +47,7 @@ void appender_state::work(guard& lock) {
 void appender_state::open_session(guard& lock) {
   busy_ = true;
   lock.unlock();
-  auto begun = append_session::begin(to_, axis_, {});
+  auto begun = caught("the store", [&] { return append_session::begin(to_, axis_, {}); });
   lock.lock();
   busy_ = false;
   if (!begun.ok()) {
@@ -71,7 +71,7 @@ void appender_state::write_some(guard& lock, std::uint64_t count) {
   options.threads = options_.threads;
   options.durable = options_.durable;
   options.write_empty_chunks = options_.write_empty_chunks;
-  if (done.ok()) done = session_->write(rows, options);
+  auto done = caught("the store", [&] { return session_->write(rows, options); });
   if (!done.ok()) {
     error why = std::move(done).error();
     why.note(fmt::format("appending rows [{}, {}) of this appender", first, first + count));
@@ -101,7 +101,7 @@ void appender_state::publish(guard& lock) {
   const std::uint64_t named = written_;
   busy_ = true;
   lock.unlock();
-  auto done = session_->publish(options_.durable);
+  auto done = caught("the store", [&] { return session_->publish(options_.durable); });
   // Rows that can no longer be included are lost. Others are tried again: the claim is kept.
   const bool lost = !done.ok() && (session_->lost() || done.error().code() == errc::conflict);
   result<> ended;
@@ -121,7 +121,7 @@ void appender_state::publish(guard& lock) {
 }
 
 result<> appender_state::end_session() {
-  auto ended = session_->end();
+  auto ended = caught("the store", [&] { return session_->end(); });
   session_.reset();
   return ended;
 }
