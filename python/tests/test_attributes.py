@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import io
 import json
 import pickle
 
@@ -139,8 +141,14 @@ def test_arrays_and_groups_opened_by_path_pickle(tmp_path):
 
 
 def test_arrays_in_memory_explain_why_they_do_not_pickle():
-    with pytest.raises(TypeError, match="opened by path"):
-        pickle.dumps(ps.open(write(VALUES, (6, 4))))
+    group = ps.create_group({})
+    group.create_array("a", data=np.arange(3))
+    npy = io.BytesIO()
+    np.save(npy, np.arange(3))
+    for node in (ps.open(write(VALUES, (6, 4))), group, group["a"], ps.open(npy.getvalue())):
+        for again in (copy.copy, copy.deepcopy, pickle.dumps):
+            with pytest.raises(TypeError, match=r"cannot pickle or copy <penstock.*opened by path.*penstock\.copy"):
+                again(node)
 
 
 def test_other_modes_are_refused():

@@ -64,7 +64,7 @@ class VirtualGroup(Group):
     def __reduce__(self) -> tuple[Any, ...]:
         function, arguments = self._reopen
         if UNPICKLABLE in arguments:
-            raise TypeError(f"cannot pickle {self!r}: only groups opened by path can be opened again elsewhere")
+            raise registry.not_reopened(self, "groups")
         return function, arguments
 
 

@@ -53,8 +53,14 @@ def location_of(node: Any) -> tuple[str, dict[str, Any] | None]:
         The node was not opened by a path or a URI.
     """
     if not node.uri.startswith(("file:", "zip:")) and node._storage_options is None:
-        raise TypeError(f"cannot pickle {node!r}: only arrays and groups opened by path can be opened again elsewhere")
+        raise not_reopened(node, "arrays and groups")
     return node.uri, node._storage_options
+
+
+def not_reopened(node: Any, kinds: str) -> TypeError:
+    """The error of `pickle`, `copy.copy` and `copy.deepcopy`, which open a node again, for one without a location."""
+    why = f"only {kinds} opened by path can be opened again. penstock.copy copies the values"
+    return TypeError(f"cannot pickle or copy {node!r}: {why}")
 
 
 def reopen(uri: str, storage_options: dict[str, Any] | None = None, mode: str | None = None, **options: Any) -> Any:

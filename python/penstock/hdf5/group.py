@@ -10,6 +10,7 @@ from typing import Any
 import numpy.typing as npt
 
 from penstock import _core
+from penstock.core import registry
 from penstock.core.array import Array
 from penstock.core.errors import ConflictError, InvalidArgumentError, NotFoundError
 from penstock.core.group import Group
@@ -181,7 +182,7 @@ class Hdf5Group(Group):
     def __reduce__(self) -> tuple[Any, ...]:
         function, arguments = self._source.reopen(self._path)
         if UNPICKLABLE in arguments:
-            raise TypeError(f"cannot pickle {self!r}: only groups opened by path can be opened again elsewhere")
+            raise registry.not_reopened(self, "groups")
         return function, arguments
 
 

@@ -84,7 +84,7 @@ class ReferenceGroup(Group):
     def __reduce__(self) -> tuple[Any, ...]:
         source = self._source
         if source.target is UNPICKLABLE:
-            raise TypeError(f"cannot pickle {self!r}: only references opened by path can be opened again elsewhere")
+            raise registry.not_reopened(self, "references")
         return _reopen, (source.target, source.storage_options, source.path, source.missing, source.allow_local)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock import _core
+from penstock.core import registry
 from penstock.core.array import Array
 from penstock.core.context import Context, current_context
 
@@ -148,7 +149,7 @@ class ReferencedArray(Array):
     def __reduce__(self) -> tuple[Any, ...]:
         function, arguments = self._opened_again_by()
         if any(isinstance(each, _Unpicklable) for each in arguments):
-            raise TypeError(f"cannot pickle {self!r}: only arrays opened by path can be opened again elsewhere")
+            raise registry.not_reopened(self, "arrays")
         return function, arguments
 
 

@@ -82,7 +82,7 @@ class JoinedReferences(ReferencedArray):
         assert self._described is not None
         elsewhere = [each for each in self._described.objects if each.data is None and each.path is None]
         if any(each.storage_options is None for each in elsewhere):
-            raise TypeError(f"cannot pickle {self!r}: only arrays of files and of remote URIs can be opened elsewhere")
+            raise TypeError(f"cannot pickle or copy {self!r}: only arrays of files and remote URIs can be opened again")
         options = elsewhere[0].storage_options if elsewhere else None
         return _unpickle, (references_bytes(self, None), self._described.missing, options)
 

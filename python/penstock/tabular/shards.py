@@ -226,7 +226,7 @@ class JoinedTables(ReferencedArray):
 
     def __reduce__(self) -> tuple[Any, ...]:
         if any("://" in each.path and to_reopen(each.path, each.storage_options) is None for each in self.tables):
-            raise TypeError(f"cannot pickle {self!r}: its URIs say too much, or too little, to be opened elsewhere")
+            raise TypeError(f"cannot pickle or copy {self!r}: its URIs say too much, or too little, to be opened again")
         return _again, (self.tables, self.choice)
 
 
