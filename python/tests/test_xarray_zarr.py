@@ -455,6 +455,17 @@ def test_lazy_arrays_pickle_as_their_location(stored):
     assert again.isel(time=3).equals(ours.isel(time=3))
 
 
+def test_dask_never_confuses_two_states_of_a_dataset(tmp_path: Path) -> None:
+    pytest.importorskip("dask")
+    ps.create_group(tmp_path / "x.zarr").create_array("v", data=np.arange(4.0), dimension_names=("x",))
+    before = xr.open_dataset(tmp_path / "x.zarr", engine="penstock").chunk(x=2).persist(scheduler="synchronous")
+    ps.open(tmp_path / "x.zarr")["v"][...] = 9
+    again = xr.open_dataset(tmp_path / "x.zarr", engine="penstock")
+    after = again.chunk(x=2)
+    assert after.v.data.name == again.chunk(x=2).v.data.name
+    np.testing.assert_array_equal((after - before).v.compute(scheduler="synchronous"), 9 - np.arange(4.0))
+
+
 def test_closing_is_harmless(stored):
     with xr.open_dataset(stored, engine=OURS) as ours:
         ours.t2m.load()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,11 +31,16 @@ def settled_target(target: Any) -> Any:
 
 @dataclass(frozen=True)
 class Place:
-    """The arguments of `penstock.open`: another process opens the array with them."""
+    """The arguments of `penstock.open`: another process opens the array with them.
+
+    `opened` is different for each opening, and so is the pickle of a lazy array, by which Dask names its values:
+    storage may have changed in between.
+    """
 
     target: Any
     path: str
     options: dict[str, Any] = field(default_factory=dict)
+    opened: str = field(default_factory=lambda: uuid.uuid4().hex, compare=False, repr=False, kw_only=True)
 
     def open(self) -> Any:
         """The array or group."""
