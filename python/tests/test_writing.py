@@ -78,6 +78,47 @@ def test_dtypes(tmp_path: Path, dtype: str) -> None:
     assert np.array_equal(a[...], n)
 
 
+class Rows(np.ndarray[Any, Any]):
+    """As `numpy.matrix`, a subclass whose items are not those of an ndarray."""
+
+    def __getitem__(self, key: Any) -> Any:
+        raise AssertionError("the elements of a subclass are its memory")
+
+
+def test_arrays_of_subclasses_are_written_as_ndarrays() -> None:
+    a = ps.create_array({}, shape=(3, 4), dtype="i4")
+    for dtype in ("i4", "f8"):
+        for shape in ((1, 1, 4), (3, 1), (1, 1), ()):
+            values = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(dtype)
+            a[...] = values.view(Rows)
+            np.testing.assert_array_equal(a[...], np.broadcast_to(values.reshape(shape[-2:]), (3, 4)))
+    a.append(np.full((2, 4), 7, "f8").view(Rows))
+    with a.appender() as to:
+        to.append(np.full((2, 4), 8, "f8").view(Rows))
+    np.testing.assert_array_equal(a[3:, 0], [7, 7, 8, 8])
+
+
+def test_masked_elements_are_refused() -> None:
+    a = ps.create_array({}, data=np.arange(4.0))
+    items = ps.create_array({}, data=np.zeros(4, [("x", "f8"), ("y", "f8")]))
+    masked = np.ma.masked_less(np.arange(4.0), 2)
+    with a.appender() as to:
+        for write in (
+            lambda: a.__setitem__(..., masked),
+            lambda: a.__setitem__(0, np.ma.masked),
+            lambda: a.write([3, 2, 1, 0], masked),
+            lambda: a.write_async(..., masked),
+            lambda: a.append(masked),
+            lambda: to.append(masked),
+            lambda: items.__setitem__("x", masked),
+        ):
+            with pytest.raises(ps.InvalidArgumentError, match="masked elements"):
+                write()
+    np.testing.assert_array_equal(a[...], np.arange(4.0))
+    a[...] = np.ma.masked_array(np.arange(4, 8))  # nothing is masked
+    np.testing.assert_array_equal(a[...], np.arange(4, 8))
+
+
 def test_a_chunk_of_fill_value_is_omitted_bit_for_bit(tmp_path: Path) -> None:
     z = zarr.create_array(str(tmp_path / "a.zarr"), shape=(8,), chunks=(4,), dtype="float64", fill_value=0.0)
     a = ps.open(tmp_path / "a.zarr")

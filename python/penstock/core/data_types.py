@@ -35,6 +35,21 @@ def cast(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     return made
 
 
+def unmasked(values: Any) -> Any:
+    """The elements of an array of a subclass of ndarray as an ndarray; other values unchanged.
+
+    Raises
+    ------
+    InvalidArgumentError
+        Elements are masked: arrays store no mask.
+    """
+    if not isinstance(values, np.ndarray):
+        return values
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise InvalidArgumentError("the value has masked elements: write value.filled(x)")
+    return np.asarray(values)
+
+
 _FIRST_FOREIGN = 256  # numbers of dtypes that other packages registered begin here
 
 

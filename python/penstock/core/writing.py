@@ -14,7 +14,8 @@ from penstock.core import device as _device
 from penstock.core import indexing as _indexing
 from penstock.core.appender import Appender
 from penstock.core.chunking import as_list
-from penstock.core.data_types import cast, with_buffer
+from penstock.core.data_types import cast, unmasked, with_buffer
+from penstock.core.encoders import checked_encoder
 from penstock.core.errors import InvalidArgumentError
 from penstock.core.indexing import Fields
 from penstock.core.job import WriteJob
@@ -42,7 +43,7 @@ def as_value(value: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> npt.ND
         items = np.empty((), dtype)
         items[...] = value  # refuses more than `asarray` does: times are not integers
     elif isinstance(value, np.ndarray):
-        items = cast(value, dtype)
+        items = cast(unmasked(value), dtype)
     else:
         items = as_host(value, dtype)
         if items.dtype != dtype:  # for times without a unit, NumPy chooses one
@@ -113,7 +114,7 @@ class Writes(_Base):
         Raises
         ------
         OutOfRangeError, InvalidArgumentError
-            The selection or the shape of the value does not fit. Nothing was written.
+            The selection or the shape of the value does not fit, or elements of it are masked. Nothing was written.
         TypeError, ValueError
             NumPy cannot convert the value to the array's dtype. Nothing was written.
         ReadOnlyError
@@ -244,7 +245,7 @@ class Writes(_Base):
             items = np.asarray(self._read(selection, 0, None))
             if _device.is_device_value(value):
                 value = _device.to_host(value, _core._context_of(self))
-            items[fields if isinstance(fields, str) else list(fields or ())] = value
+            items[fields if isinstance(fields, str) else list(fields or ())] = unmasked(value)
             value = items
         self._write(selection, value, threads, progress, durable, write_empty_chunks)
 
@@ -395,7 +396,8 @@ class Writes(_Base):
         >>> shape
         (96, 3)
         """
-        items = as_host(_device.to_host(data, _core._context_of(self)) if _device.is_device_value(data) else data)
+        on_device = _device.is_device_value(data)
+        items = as_host(_device.to_host(data, _core._context_of(self)) if on_device else unmasked(data))
         axis = operator.index(axis)
         if not -len(self.shape) <= axis < len(self.shape):
             raise InvalidArgumentError(f"axis {axis} is out of bounds for array of dimension {len(self.shape)}")
