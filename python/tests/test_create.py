@@ -288,6 +288,19 @@ def test_a_fill_value_that_integers_do_not_have_is_refused(fill_value):
     assert ps.create_array({}, shape=3, dtype="u1", fill_value=np.int64(255)).fill_value == 255
 
 
+@pytest.mark.parametrize(
+    ("dtype", "fill_value"),
+    [("int4", 9), ("int4", np.int8(-9)), ("uint2", -1), ("S3", "abcd"), ("U2", "abc"), ("V2", b"abc"),
+     ("i4", np.ma.masked)],
+    ids=str,
+)  # fmt: skip
+def test_a_fill_value_that_other_types_do_not_have_is_refused(dtype, fill_value):
+    if dtype in ("int4", "uint2"):
+        pytest.importorskip("ml_dtypes")
+    with pytest.raises(ps.InvalidArgumentError, match="does not fit dtype"):
+        ps.create_array({}, shape=3, dtype=dtype, fill_value=fill_value)
+
+
 def test_times_are_no_attributes():
     day = np.datetime64("2020-01-01", "ns")
     for attributes in ({"day": day}, {"days": np.array([day])}, {"span": day - day}):

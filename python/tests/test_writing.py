@@ -119,6 +119,20 @@ def test_masked_elements_are_refused() -> None:
     np.testing.assert_array_equal(a[...], np.arange(4, 8))
 
 
+def test_lists_are_appended_as_they_are_assigned() -> None:
+    a = ps.create_array({}, shape=(0, 1), dtype="u4", chunks=(4, 1))
+    with a.appender() as to:
+        for append in (a.append, to.append):
+            for wrong in ([[2**40]], [[-1]], [[float("nan")]]):
+                with pytest.raises((OverflowError, ValueError)):
+                    append(wrong)
+    a.append([[1], [2.5]])
+    np.testing.assert_array_equal(a[:, 0], [1, 2])
+    items = ps.create_array({}, shape=(0,), dtype=[("x", "i4"), ("y", "f8")], chunks=(4,))
+    items.append([(1, 2.5), (3, 4.5)])
+    assert items[...].tolist() == [(1, 2.5), (3, 4.5)]
+
+
 def test_a_chunk_of_fill_value_is_omitted_bit_for_bit(tmp_path: Path) -> None:
     z = zarr.create_array(str(tmp_path / "a.zarr"), shape=(8,), chunks=(4,), dtype="float64", fill_value=0.0)
     a = ps.open(tmp_path / "a.zarr")

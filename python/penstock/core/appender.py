@@ -12,11 +12,11 @@ import numpy.typing as npt
 
 from penstock import _core
 from penstock.core import device as _device
-from penstock.core.data_types import cast, unmasked, with_buffer
+from penstock.core.data_types import with_buffer
 from penstock.core.errors import InvalidArgumentError, OutOfRangeError
 from penstock.core.job import close_at_exit
 from penstock.core.sizes import check_count, counted, parse_bytes
-from penstock.core.tensor import as_host
+from penstock.core.tensor import as_items
 
 if TYPE_CHECKING:
     from penstock.core.writing import Writes
@@ -160,4 +160,4 @@ class Appender:
 
 def rows_of(value: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     """`value` as an ndarray of that dtype whose memory the engine can use."""
-    return with_buffer(np.asarray(cast(as_host(unmasked(value)), dtype)))
+    return with_buffer(as_items(value, dtype))

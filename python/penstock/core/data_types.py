@@ -14,7 +14,25 @@ from penstock import _core
 from penstock.core.errors import InvalidArgumentError
 
 #: Types that NumPy has no letters for: Zarr names them.
-NAMED_TYPES = tuple(_core.numbers_without_numpy_type())
+NAMED_TYPES = (
+    "int2",
+    "int4",
+    "uint2",
+    "uint4",
+    "bfloat16",
+    "float8_e3m4",
+    "float8_e4m3",
+    "float8_e4m3b11fnuz",
+    "float8_e4m3fn",
+    "float8_e4m3fnuz",
+    "float8_e5m2",
+    "float8_e5m2fnuz",
+    "float8_e8m0fnu",
+    "float6_e2m3fn",
+    "float6_e3m2fn",
+    "float4_e2m1fn",
+)
+_SHORT_INTEGERS = ("int2", "int4", "uint2", "uint4")
 _TEXT = ("string", "str")
 _BYTES = ("bytes", "variable_length_bytes")
 
@@ -124,10 +142,15 @@ def fill_options(fill: Any, dtype: Any) -> dict[str, Any]:
         item = np.zeros((), native)
         if native.names is None or isinstance(fill, np.void) or not np.isscalar(fill) or fill != 0:
             item[()] = fill
-        if native.kind in "iu" and isinstance(fill, float | np.floating | np.integer) and item[()] != fill:
-            why = "is out of bounds" if isinstance(fill, np.integer) else "is not an integer"
+        is_integer = native.kind in "iu" or native.name in _SHORT_INTEGERS
+        if is_integer and isinstance(fill, int | float | np.floating | np.integer) and int(item) != fill:
+            why = "is out of bounds" if isinstance(fill, int | np.integer) else "is not an integer"
             raise ValueError(f"{fill!r} {why}")
-    except (TypeError, ValueError, OverflowError, KeyError) as error:
+        if isinstance(fill, str | bytes) and issubclass(native.type, np.character | np.void) and native.names is None:
+            most = native.itemsize // np.dtype("U1").itemsize if native.kind == "U" else native.itemsize
+            if len(fill) > most:
+                raise ValueError(f"it is longer than {most}")
+    except (TypeError, ValueError, OverflowError, KeyError, np.ma.MaskError) as error:
         raise InvalidArgumentError(f"fill_value {fill!r} does not fit dtype {native}: {error}") from error
     if dtype in ("int2", "int4"):  # ml_dtypes leaves the sign out of the byte's upper bits
         return {"fill_value": json.dumps(int(item))}

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from penstock import _core
 from penstock.core import registry
-from penstock.core.data_types import NAMED_TYPES, cast
+from penstock.core.data_types import NAMED_TYPES, cast, unmasked
 from penstock.core.errors import ExportError, InvalidArgumentError, UnsupportedError
 
 CPU = (1, 0)
@@ -168,6 +168,25 @@ def as_host(values: Any, dtype: np.dtype[Any] | None = None) -> npt.NDArray[Any]
         if found is None:
             raise
     return found if dtype is None else cast(found, dtype)
+
+
+def as_items(value: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """`value` as an ndarray of that dtype, cast as in NumPy's assignment: integers of a list that the dtype does not
+    have are an error, those of an array wrap.
+
+    Raises
+    ------
+    InvalidArgumentError
+        Elements are masked.
+    """
+    if isinstance(value, np.ndarray):
+        return cast(unmasked(value), dtype)
+    items = np.empty((), dtype) if isinstance(value, np.generic) else as_host(value, dtype)
+    if isinstance(value, np.generic) or items.dtype != dtype:
+        # `asarray` accepts more scalars (times are not integers), and chooses a unit for times without one.
+        items = np.empty(items.shape, dtype)
+        items[...] = value
+    return items
 
 
 class _Shown:

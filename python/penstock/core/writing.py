@@ -14,14 +14,14 @@ from penstock.core import device as _device
 from penstock.core import indexing as _indexing
 from penstock.core.appender import Appender
 from penstock.core.chunking import as_list
-from penstock.core.data_types import cast, unmasked, with_buffer
+from penstock.core.data_types import unmasked, with_buffer
 from penstock.core.encoders import checked_encoder
 from penstock.core.errors import InvalidArgumentError
 from penstock.core.indexing import Fields
 from penstock.core.job import WriteJob
 from penstock.core.progress import callback_of
 from penstock.core.sizes import check_count
-from penstock.core.tensor import as_host
+from penstock.core.tensor import as_items
 
 if TYPE_CHECKING:
     _Base = _core.Array
@@ -39,16 +39,8 @@ def as_value(value: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> npt.ND
         one = np.empty(1, object)
         one[0] = value
         items: npt.NDArray[Any] = one.reshape(())
-    elif isinstance(value, np.generic):
-        items = np.empty((), dtype)
-        items[...] = value  # refuses more than `asarray` does: times are not integers
-    elif isinstance(value, np.ndarray):
-        items = cast(unmasked(value), dtype)
     else:
-        items = as_host(value, dtype)
-        if items.dtype != dtype:  # for times without a unit, NumPy chooses one
-            items = np.empty(items.shape, dtype)
-            items[...] = value
+        items = as_items(value, dtype)
     if items.shape != shape:
         # As in NumPy: leading dimensions of length 1 are allowed.
         while items.ndim > len(shape) and items.shape[0] == 1:
@@ -396,13 +388,12 @@ class Writes(_Base):
         >>> shape
         (96, 3)
         """
-        on_device = _device.is_device_value(data)
-        items = as_host(_device.to_host(data, _core._context_of(self)) if on_device else unmasked(data))
+        data = _device.to_host(data, _core._context_of(self)) if _device.is_device_value(data) else data
         axis = operator.index(axis)
         if not -len(self.shape) <= axis < len(self.shape):
             raise InvalidArgumentError(f"axis {axis} is out of bounds for array of dimension {len(self.shape)}")
         axis %= len(self.shape)
-        items = with_buffer(np.asarray(cast(items, self.dtype)))
+        items = with_buffer(as_items(data, self.dtype))
         progress = callback_of(progress, "appending")
         self._append(items, axis, check_threads(threads), progress, durable, write_empty_chunks)
         return self.shape
