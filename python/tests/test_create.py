@@ -310,6 +310,14 @@ def test_times_are_no_attributes():
     assert dict(a.attrs) == {"n": 1, "l": [1.5], "b": True}
 
 
+def test_long_doubles_in_attributes_are_doubles_or_refused():
+    values = {"a": np.longdouble(1.5), "b": np.array([0.25, 2], np.longdouble)}
+    assert dict(ps.create_array({}, shape=3, dtype="u1", attributes=values).attrs) == {"a": 1.5, "b": [0.25, 2.0]}
+    for value in (np.clongdouble(1), np.array(1j, np.clongdouble)):
+        with pytest.raises(ps.InvalidArgumentError, match="must be JSON"):
+            ps.create_array({}, shape=3, dtype="u1", attributes={"a": value})
+
+
 @pytest.mark.parametrize("kind", ["string", "bytes"])
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_types_of_variable_length_have_their_codec(kind, zarr_format):

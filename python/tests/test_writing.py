@@ -78,6 +78,19 @@ def test_dtypes(tmp_path: Path, dtype: str) -> None:
     assert np.array_equal(a[...], n)
 
 
+@pytest.mark.parametrize("threads", [2**31, 2**40, 2**63 - 1])
+def test_any_number_of_threads_is_accepted(threads: int) -> None:
+    a = ps.create_array({}, shape=(6,), dtype="i4", chunks=(2,))
+    a.write(..., np.arange(6), threads=threads)
+    a.write_async(..., np.arange(6), threads=threads).wait()
+    np.testing.assert_array_equal(a.read(..., threads=threads), np.arange(6))
+    np.testing.assert_array_equal(a.read_async(..., threads=threads).wait(), np.arange(6))
+    np.testing.assert_array_equal(ps.copy(a, {}, threads=threads)[...], np.arange(6))
+    with a.appender(threads=threads) as to:
+        to.append([6, 7])
+    assert a.shape == (8,)
+
+
 class Rows(np.ndarray[Any, Any]):
     """As `numpy.matrix`, a subclass whose items are not those of an ndarray."""
 

@@ -24,8 +24,7 @@ from penstock.core.context import Context, current_context
 from penstock.core.errors import InvalidArgumentError, NotFoundError, UnsupportedError
 from penstock.core.group import Group
 from penstock.core.progress import ProgressLine, callback_of, progress_display
-from penstock.core.sizes import parse_bytes
-from penstock.core.writing import check_threads
+from penstock.core.sizes import check_threads, parse_bytes
 from penstock.hdf5.group import Hdf5Group
 from penstock.hdf5.grown import grown_shapes
 from penstock.target.place import check_path, place_of
@@ -202,7 +201,7 @@ class CopyJob:
         if zarr_format is not None:
             check_format(zarr_format)
         if more["threads"] is not None:
-            check_threads(operator.index(more["threads"]))
+            more = {**more, "threads": check_threads(operator.index(more["threads"]))}
         self.store, self.inside, zarr_format = place_of_copy(target, path, target_options, self.context, zarr_format)
         made_as = zarr_format or (2 if source.format == "zarr2" else 3)
         self.options: dict[str, Any] = {

@@ -18,7 +18,7 @@ from penstock.core.errors import InvalidArgumentError
 from penstock.core.group import Group
 from penstock.core.job import close_at_exit
 from penstock.core.progress import callback_of
-from penstock.core.sizes import check_count, counted, parse_bytes
+from penstock.core.sizes import check_count, check_threads, parse_bytes
 from penstock.core.tensor import as_host
 
 _MOST_LEVELS = 32
@@ -132,7 +132,7 @@ def create_levels(
     if count > _MOST_LEVELS:
         raise InvalidArgumentError(f"levels must be at most {_MOST_LEVELS}, got {count}")
     queue_bytes = 0 if queue is None else check_count(parse_bytes(queue, "queue"), "queue")
-    workers = 0 if threads is None else check_count(threads, "threads")
+    workers = check_threads(threads)
     group = create_group(target, path, overwrite=overwrite, attributes=attributes, context=context)
     paths = [str(number) for number in range(count)]
     arrays = [

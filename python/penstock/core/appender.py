@@ -15,7 +15,7 @@ from penstock.core import device as _device
 from penstock.core.data_types import with_buffer
 from penstock.core.errors import InvalidArgumentError, OutOfRangeError
 from penstock.core.job import close_at_exit
-from penstock.core.sizes import check_count, counted, parse_bytes
+from penstock.core.sizes import check_count, check_threads, counted, parse_bytes
 from penstock.core.tensor import as_items
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Appender:
         if not isinstance(publish_interval, SupportsFloat) or not 0 <= float(publish_interval) < math.inf:
             raise InvalidArgumentError(f"publish_interval must be a number of seconds, got {publish_interval!r}")
         queue_bytes = 0 if queue is None else check_count(parse_bytes(queue, "queue"), "queue")
-        workers = 0 if threads is None else check_count(threads, "threads")
+        workers = check_threads(threads)
         self._array = array
         self._core = _core._Appender(
             array, axis % rank, queue_bytes, workers, durable, write_empty_chunks, float(min(publish_interval, 1e9))

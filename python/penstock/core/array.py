@@ -24,7 +24,7 @@ from penstock.core.indexing import Reads, check_fields, copy_out, take_fields
 from penstock.core.job import Job, WriteJob, start_direct, start_in_thread
 from penstock.core.plan import Plan
 from penstock.core.progress import callback_of
-from penstock.core.sizes import check_count
+from penstock.core.sizes import check_threads
 from penstock.core.writing import Writes
 
 _TOUCHED_CHUNKS = 4096  # the most touched chunks that a plan lists
@@ -323,7 +323,7 @@ class Array(Reads, Writes, _core.Array):
         array([[23., 19.],
                [ 5.,  1.]])
         """
-        workers = _check_threads(threads)
+        workers = check_threads(threads)
         progress = callback_of(progress, "reading")
         dtype = None if dtype is None else _convert.as_dtype(dtype)
         if _device.is_device(device):
@@ -388,7 +388,7 @@ class Array(Reads, Writes, _core.Array):
         >>> sums
         [45.0, 145.0, 245.0, 345.0]
         """
-        workers = _check_threads(threads)
+        workers = check_threads(threads)
         progress = callback_of(progress, "reading")
         dtype = None if dtype is None else _convert.as_dtype(dtype)
         if _device.is_device(device):
@@ -460,7 +460,7 @@ class Array(Reads, Writes, _core.Array):
         >>> a[:, 0]
         array([0., 1., 2., 3.])
         """
-        workers = _check_threads(threads)
+        workers = check_threads(threads)
         selection, fields = self._prepare(selection)
         if fields is not None:
             raise InvalidArgumentError("write_async writes whole elements: write fields with `a[...] = x`")
@@ -626,7 +626,3 @@ def wants_scalar(shape: tuple[int, ...], selection: Selection) -> bool:
 def _check_host(stream: Any) -> None:
     if stream is not None:
         raise InvalidArgumentError("streams belong to devices: with device='cpu' stream must be None")
-
-
-def _check_threads(threads: int | None) -> int:
-    return 0 if threads is None else check_count(threads, "threads")

@@ -22,8 +22,12 @@ def to_json(attributes: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, np.longdouble) and (value == float(value) or value != value):
+        return float(value)
     if isinstance(value, np.ndarray | np.generic) and value.dtype.kind not in "mM":  # times would become numbers
-        return value.tolist()
+        made = value.tolist()
+        if not isinstance(made, np.generic):  # a long double that is not a double
+            return made
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"{type(value).__name__} has no form in JSON")

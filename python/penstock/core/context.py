@@ -14,7 +14,8 @@ from typing import Any
 from penstock import _core
 from penstock.core import codecs as _codecs
 from penstock.core.device_allocators import allocator_of
-from penstock.core.sizes import check_count, parse_bytes
+from penstock.core.encoders import checked_encoder
+from penstock.core.sizes import check_threads, parse_bytes
 
 _active: ContextVar[tuple[Context, ...]] = ContextVar("penstock_contexts", default=())
 _default: Context | None = None
@@ -148,12 +149,9 @@ class Context(_core.Context):
         def size(value: int | str | None, name: str, default: int = 0) -> int:
             return default if value is None else parse_bytes(value, name)
 
-        def count(value: int | None, name: str) -> int:
-            return 0 if value is None else check_count(value, name)
-
         super().__init__(
-            count(threads, "threads"),
-            count(io_concurrency, "io_concurrency"),
+            check_threads(threads),
+            check_threads(io_concurrency, "io_concurrency"),
             size(memory_limit, "memory_limit"),
             size(output_pool, "output_pool", keep_default),
             size(chunk_cache, "chunk_cache", keep_default),

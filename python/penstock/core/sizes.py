@@ -48,6 +48,11 @@ def check_count(value: Any, name: str) -> int:
     return number
 
 
+def check_threads(value: Any, name: str = "threads") -> int:
+    """A number of threads, or of requests, for the engine, which has at most 2**32 - 1; 0 for None."""
+    return 0 if value is None else min(check_count(value, name), 2**32 - 1)
+
+
 def either(**given: Any) -> Any:
     """The value that is given under one of several names of an option, or None."""
     found = [name for name, value in given.items() if value is not None]

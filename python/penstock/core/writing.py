@@ -20,7 +20,7 @@ from penstock.core.errors import InvalidArgumentError
 from penstock.core.indexing import Fields
 from penstock.core.job import WriteJob
 from penstock.core.progress import callback_of
-from penstock.core.sizes import check_count
+from penstock.core.sizes import check_threads
 from penstock.core.tensor import as_items
 
 if TYPE_CHECKING:
@@ -453,10 +453,6 @@ class Writes(_Base):
         ((250, 3), 249.0)
         """
         return Appender(self, axis, queue, threads, durable, write_empty_chunks, publish_interval)
-
-
-def check_threads(threads: int | None) -> int:
-    return 0 if threads is None else min(check_count(threads, "threads"), 2**32 - 1)
 
 
 def _check_shape(shape: Any) -> tuple[int, ...]:
