@@ -307,6 +307,21 @@ def test_invalid_answers_of_a_store_are_errors(answer, values):
         ps.open(Nonsense(values))[...]
 
 
+@pytest.mark.parametrize("answer", [False, True, (b"bytes", "version")], ids=str)
+def test_only_bytes_and_none_are_answers_of_get(answer, values):
+    class Sync(OnlyGet):
+        def get(self, key: str) -> object:
+            return answer if key != "zarr.json" else super().get(key)
+
+    class Async(OnlyGet):
+        async def get(self, key: str) -> object:
+            return answer if key != "zarr.json" else super().get(key)
+
+    for kind in (Sync, Async):
+        with pytest.raises(ps.StorageError, match=r"get must return bytes or None, not (bool|tuple)"):
+            ps.open(kind(values))[...]
+
+
 class Temporary:
     """Memory whose contents are lost when its export ends."""
 

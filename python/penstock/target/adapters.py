@@ -72,6 +72,13 @@ def _method(store: Any, *names: str) -> Callable[..., Any] | None:
     return None
 
 
+def _found(value: Any) -> Any:
+    """What `get` returned, which must not have the form of an adapter's result with a version."""
+    if isinstance(value, bool | tuple):
+        raise TypeError(f"get must return bytes or None, not {type(value).__name__}")
+    return value
+
+
 def _cannot(store: Any, what: str) -> Exception:
     return UnsupportedError(f"{type(store).__name__} {what}")
 
@@ -120,7 +127,7 @@ class ObjectAdapter:
 
     def fetch(self, key: str, offset: int, length: int | None, from_end: bool, expected: str | None) -> Any:
         if self.version is None:
-            return self._fetch(key, offset, length, from_end)
+            return _found(self._fetch(key, offset, length, from_end))
         for _ in range(self._MOST_TIMES):
             before = self.version(key)
             if expected is not None and before is not None and before != expected:
@@ -358,10 +365,10 @@ class AsyncObjectAdapter(AsyncAdapter):
 
     async def get(self, key: str, offset: int, length: int | None, from_end: bool, expected: str | None) -> Any:
         if length is not None and not from_end and self.get_range is not None:
-            return await self.get_range(key, offset, length)
+            return _found(await self.get_range(key, offset, length))
         if length is not None and from_end and self.get_suffix is not None:
-            return await self.get_suffix(key, length)
-        return _cut(await self.store_object.get(key), offset, length, from_end)
+            return _found(await self.get_suffix(key, length))
+        return _found(_cut(await self.store_object.get(key), offset, length, from_end))
 
     async def list_keys(self, prefix: str, children: bool) -> list[str]:
         lister = _method(self.store_object, "list")
