@@ -101,8 +101,8 @@ result<std::unique_ptr<staged_object>> write_job::put(open_object& of, const byt
   } else {
     // A single object gains nothing by waiting, and one that other writers keep changing loses.
     if (total_objects_ > 1 && of.tries == 0) {
-      const auto stage = [&] { return with_.to->stage(what.key, what.parts, what.condition); };
-      PENSTOCK_ASSIGN(std::unique_ptr<staged_object> begun, caught("the store", stage));
+      const auto staging = [&] { return with_.to->stage(what.key, what.parts, what.condition); };
+      PENSTOCK_ASSIGN(std::unique_ptr<staged_object> begun, caught("the store", staging));
       if (begun) return begun;
     }
     auto seen = caught("the store", [&] { return with_.to->put(what.key, what.parts, what.condition); });
