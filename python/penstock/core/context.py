@@ -14,7 +14,6 @@ from typing import Any
 from penstock import _core
 from penstock.core import codecs as _codecs
 from penstock.core.device_allocators import allocator_of
-from penstock.core.encoders import checked_encoder
 from penstock.core.sizes import check_threads, parse_bytes
 
 _active: ContextVar[tuple[Context, ...]] = ContextVar("penstock_contexts", default=())

@@ -15,7 +15,6 @@ from penstock.core import indexing as _indexing
 from penstock.core.appender import Appender
 from penstock.core.chunking import as_list
 from penstock.core.data_types import unmasked, with_buffer
-from penstock.core.encoders import checked_encoder
 from penstock.core.errors import InvalidArgumentError
 from penstock.core.indexing import Fields
 from penstock.core.job import WriteJob

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from penstock import _core
 from penstock.core.errors import InvalidArgumentError
 from penstock.core.sizes import suggestion
 
