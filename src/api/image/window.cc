@@ -230,9 +230,9 @@ result<> plan_window(const window_image& from, const window_options& options, wi
   plan.shape[plan.shape.size() - 2] = size[0];
   plan.shape[plan.shape.size() - 1] = size[1];
   std::uint64_t bytes = plan.type.item_bytes();
-  constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62;
+  constexpr std::uint64_t kMostOfWindow = std::uint64_t{1} << 62;
   for (const std::uint64_t each : plan.shape) {
-    if (each != 0 && bytes > kMostBytes / each)
+    if (each != 0 && bytes > kMostOfWindow / each)
       return error(errc::resource_exhausted, fmt::format("a window of shape {} is too large", to_string(plan.shape)));
     bytes *= each;
   }

@@ -59,15 +59,15 @@ void loader_window::begin(std::vector<chunk_number> uses, std::vector<std::uint6
 }
 
 void loader_window::set_uses(chunk_number which, chunk& of, std::uint64_t last, std::uint64_t next) {
-  auto node = by_next_use_.extract(order_of(which, of));
-  if (node.empty()) node = std::move(idle_order_);
+  auto entry = by_next_use_.extract(order_of(which, of));
+  if (entry.empty()) entry = std::move(idle_order_);
   of.last_use = last;
   of.next_use = next;
-  if (node.empty()) {
+  if (entry.empty()) {
     by_next_use_.insert(order_of(which, of));
   } else {
-    node.value() = order_of(which, of);
-    by_next_use_.insert(std::move(node));
+    entry.value() = order_of(which, of);
+    by_next_use_.insert(std::move(entry));
   }
 }
 
@@ -151,11 +151,11 @@ result<bool> loader_window::make_room(std::size_t owner, output_block& out) {
 result<> loader_window::start(chunk_number which, std::size_t owner, output_block memory, bool again) {
   const array& from = *sources_[owner].from;
   const box place = box_of(from.state().layout->grid(), which - sources_[owner].first);
-  resolved_selection part;
-  part.shape = place.size;
+  resolved_selection chunk_box;
+  chunk_box.shape = place.size;
   for (std::size_t d = 0; d < place.size.size(); ++d) {
-    part.from.push_back({static_cast<std::int64_t>(place.origin[d]), 1, place.size[d]});
-    part.axis.push_back(static_cast<std::int8_t>(d));
+    chunk_box.from.push_back({static_cast<std::int64_t>(place.origin[d]), 1, place.size[d]});
+    chunk_box.axis.push_back(static_cast<std::int8_t>(d));
   }
   read_options options;
   options.threads = 1;
@@ -163,7 +163,7 @@ result<> loader_window::start(chunk_number which, std::size_t owner, output_bloc
   made.memory = std::move(memory);
   made.owner = owner;
   set_uses(which, made, 0, ahead_);
-  auto read = from.read_async(part, tensor_view::contiguous(made.memory.data(), from.type(), place.size), options);
+  auto read = from.read_async(chunk_box, tensor_view::contiguous(made.memory.data(), from.type(), place.size), options);
   if (!read.ok()) {
     drop(which);
     return std::move(read).error();
