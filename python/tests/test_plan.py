@@ -34,6 +34,7 @@ def test_attributes_equal_the_numbers_in_the_text(array: ps.Array) -> None:
     assert pickle.loads(pickle.dumps(plan)) == str(plan)
     assert array.plan(np.s_[:0]).amplification == 1
     assert array.plan(np.s_[[1, 5], 3]).chunks_touched == 1
+    assert "selects 1 point\n" in array.plan(ps.vindex[[1], [3]])
     assert array.plan(array[...] > 1e9).chunks_touched == 0
     with pytest.raises(ps.OutOfRangeError, match="it has no fields"):
         array.plan("x")

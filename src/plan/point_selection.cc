@@ -9,6 +9,7 @@
 
 #include "array/selection_checks.h"
 #include "base/checked.h"
+#include "base/counted.h"
 #include "plan/cell_lists.h"
 #include "plan/indexed_selection.h"
 #include "plan/placement.h"
@@ -62,7 +63,7 @@ class point_selection final : public indexed_selection {
 
   bool places_axes() const noexcept override { return false; }
 
-  std::string describe() const override { return fmt::format("{} points", count_); }
+  std::string describe() const override { return counted(count_, "point"); }
 
  private:
   // One run that is the whole cell, or the cell of a one-dimensional array: a box.
