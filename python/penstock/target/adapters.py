@@ -52,7 +52,7 @@ def _children(keys: Iterable[str], prefix: str) -> Iterable[str]:
 
 def _cut(value: Any, offset: int, length: int | None, from_end: bool) -> Any:
     """The requested part of a whole object."""
-    if value is None or length is None:
+    if _found(value) is None or length is None:
         return value
     view = bytes_view(value)
     return view[max(view.nbytes - length, 0) :] if from_end else view[offset : offset + length]
