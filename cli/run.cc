@@ -68,6 +68,7 @@ void list_verbs_of_python(command_line& line, bool with_bench) {
   convert.listed("--dry-run", "Of Zarr: check everything and print the plan; write nothing", false);
   convert.listed("--resume", "Of Zarr: continue an interrupted copy", false);
   convert.listed("--overwrite", "Replace the destination", false);
+  convert.listed("--consolidate", "Of Zarr: also store a group's metadata at its root", false);
   convert.listed("--verify", "Read the copy and the source, and compare", false);
   convert.listed("--threads", "Threads for copying; default: one for each core", true);
   convert.listed("--json", "Print one JSON document", false);
