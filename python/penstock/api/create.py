@@ -212,7 +212,7 @@ def _create_tiff(at: NewPlace, new: NewArray, options: Mapping[str, Any], data: 
 def _create_zarr(at: NewPlace, new: NewArray, options: Mapping[str, Any], data: Any) -> Array:
     if options:
         name = next(iter(options))
-        hint = suggestion(name, create_array.__kwdefaults__)
+        hint = suggestion(name, create_array.__kwdefaults__ or ())
         raise TypeError(f"create_array() has no option '{name}' for Zarr arrays{hint}")
     check_name(at.target, at.path, at.storage_options)
     if isinstance(at.target, Group):

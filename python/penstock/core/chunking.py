@@ -97,6 +97,7 @@ def _lengths_of(chunks: Any, rank: int) -> list[int] | None:
     parts = [chunks] * rank if hasattr(chunks, "__index__") else chunks
     if isinstance(parts, str) or not isinstance(parts, Sequence) or len(parts) != rank:
         return None
+    parts = [as_list(part) for part in parts]
     if not all(hasattr(part, "__index__") and not isinstance(part, bool) and part.__index__() > 0 for part in parts):
         return None
     return [int(part.__index__()) for part in parts]
