@@ -51,7 +51,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--resume", action="store_true", help="of Zarr: continue an interrupted copy")
     parser.add_argument("--overwrite", action="store_true", help="replace the destination")
     parser.add_argument("--verify", action="store_true", help="read the copy and the source, and compare")
-    parser.add_argument("--threads", type=at_least(1), metavar="N", help="default: one for each core")
+    parser.add_argument("--consolidate", action="store_true", help="of Zarr: also store a group's metadata at its root")
+    parser.add_argument("--threads", type=at_least(1))
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     storage.add_flags(parser)
     return parser
