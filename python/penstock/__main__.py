@@ -17,8 +17,10 @@ from penstock.api.shards import open_shards
 from penstock.cli import bench, convert, doctor, head
 from penstock.cli import check as check_table
 from penstock.cli import read as read_window
+from penstock.cli.output import fail
 from penstock.core.array import Array
 from penstock.core.context import Context
+from penstock.core.errors import ResourceExhaustedError
 from penstock.core.group import Group
 from penstock.geo.tiff import TiffArray
 from penstock.view import demo
@@ -29,29 +31,50 @@ SCENARIOS = Path(__file__).resolve().parents[2] / "bench" / "run.py"
 
 def main() -> int:
     """Run the program on `sys.argv`; returns its exit status: 0, 1 (failed) or 2 (usage)."""
-    verb = sys.argv[1] if len(sys.argv) > 1 else ""
     has_bench = SCENARIOS.exists()
+    _occupy_standard_descriptors()
     try:
-        if verb == "demo":
-            return demo.main(sys.argv[2:]) or 0
-        if verb == "bench" and has_bench:
-            return bench.main(SCENARIOS, sys.argv[2:])
+        status = _run_in_python(sys.argv[1:], has_bench)
     except KeyboardInterrupt:
         return 130
-    if verb == "doctor":
-        return doctor.main(sys.argv[2:])
-    if verb == "convert":
-        return convert.main(sys.argv[2:])
-    if verb == "read" and read_window.takes(sys.argv[2:]):
-        return read_window.main(sys.argv[2:])
-    if verb == "head" and head.takes(sys.argv[2:]):
-        return head.main(sys.argv[2:])
-    if verb == "check" and check_table.takes(sys.argv[2:]):
-        return check_table.main(sys.argv[2:])
+    except MemoryError as error:
+        return fail(ResourceExhaustedError(str(error) or "out of memory"), "--json" in sys.argv)
+    if status is not None:
+        return status
 
     if sys.stdout is not None:  # None if standard output is closed, which the C++ program reports
         sys.stdout.flush()
     return _core.cli_main([b"penstock", *map(os.fsencode, sys.argv[1:])], _open, has_bench, _system_name)
+
+
+def _run_in_python(arguments: list[str], has_bench: bool) -> int | None:
+    """Run a verb that is written in Python; None: the arguments are the C++ program's."""
+    verb, rest = arguments[0] if arguments else "", arguments[1:]
+    if verb == "demo":
+        return demo.main(rest) or 0
+    if verb == "bench" and has_bench:
+        return bench.main(SCENARIOS, rest)
+    if verb == "doctor":
+        return doctor.main(rest)
+    if verb == "convert":
+        return convert.main(rest)
+    if verb == "read" and read_window.takes(rest):
+        return read_window.main(rest)
+    if verb == "head" and head.takes(rest):
+        return head.main(rest)
+    if verb == "check" and check_table.takes(rest):
+        return check_table.main(rest)
+    return None
+
+
+def _occupy_standard_descriptors() -> None:
+    """Open what refuses every access in place of closed standard descriptors, as the C++ program does: otherwise files
+    would get their numbers, and messages would be written to them."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDONLY if number else os.O_WRONLY)  # the lowest free number
 
 
 def _open(uri: str, threads: int, storage: str) -> Array | Group:

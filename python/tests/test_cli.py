@@ -513,3 +513,48 @@ def test_closed_standard_output_is_an_error_without_a_traceback(tmp_path: Path) 
     assert done.returncode == 1
     assert b"Traceback" not in done.stderr
     assert b"cannot write the output" in done.stderr
+
+
+@pytest.mark.parametrize("output", ["closed", "full", "without a reader"])
+def test_verbs_of_python_end_as_those_of_cpp_without_output(tmp_path: Path, output: str) -> None:
+    zarr.create_array(tmp_path / "a.zarr", data=np.arange(3))
+    words = [*program(), "convert", str(tmp_path / "a.zarr"), str(tmp_path / "b.zarr")]
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open("/dev/full", "wb") as full:
+        out = writing if output == "without a reader" else full
+        close = {"preexec_fn": lambda: os.close(1)} if output == "closed" else {}
+        done = subprocess.run(words, stdout=out, stderr=subprocess.PIPE, timeout=120, check=False, **close)
+    os.close(writing)
+    assert done.returncode == (128 + signal.SIGPIPE if output == "without a reader" else 1)
+    reason = {"closed": b"Bad file descriptor", "full": b"No space left on device"}.get(output)
+    wanted = b"" if reason is None else b"penstock: io_error: cannot write the output: " + reason + b"\n"
+    assert done.stderr == wanted
+
+
+def test_convert_needs_no_standard_error_and_prints_the_bytes_of_names(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.arange(3))
+    words = [*program(), "convert", str(tmp_path / "a.npy"), os.fsencode(tmp_path) + b"/\xff.zarr"]
+    strict = {**os.environ, "PYTHONIOENCODING": "utf-8:strict"}
+    done = subprocess.run(
+        words, stdout=subprocess.PIPE, preexec_fn=lambda: os.close(2), env=strict, timeout=120, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, words[-1] + b": an array (3,) in zarr3\n")
+
+
+def test_verbs_of_python_take_the_flags_of_all_verbs(tmp_path: Path) -> None:
+    (tmp_path / "x.bin").write_bytes(bytes(range(12)))
+    zarray = {"zarr_format": 2, "shape": [3, 4], "chunks": [3, 4], "dtype": "|u1", "compressor": None, "filters": None}
+    zarray |= {"fill_value": 0, "order": "C"}
+    refs = {".zarray": json.dumps(zarray), "0.0": [str(tmp_path / "x.bin")]}
+    (tmp_path / "refs.json").write_text(json.dumps({"version": 1, "refs": refs}))
+    run("convert", tmp_path / "refs.json", tmp_path / "b.zarr", "--allow-local")
+    assert np.array_equal(zarr.open_array(tmp_path / "b.zarr")[:], np.arange(12).reshape(3, 4))
+    picture = run("head", tmp_path / "refs.json", "--format", "png", "--allow-local", text=False).stdout
+    assert picture.startswith(b"\x89PNG")
+    for words in (("convert", tmp_path / "b.zarr", tmp_path / "c.zarr"), ("head", tmp_path / "b.zarr", "--format=png")):
+        assert "--header takes" in run(*words, "--header", "nonsense", status=2).stderr
+    for flags in (["--memory", "much"], ["--shards", "1,x"], ["--shards", "x"]):
+        done = run("convert", tmp_path / "b.zarr", tmp_path / "c.zarr", *flags, status=2)
+        assert done.stderr.startswith(f"penstock: invalid_argument: {flags[0]} ")
+    assert not (tmp_path / "c.zarr").exists()

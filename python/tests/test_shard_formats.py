@@ -346,6 +346,8 @@ def test_a_flipped_byte_of_a_table_is_found(tmp_path: Path) -> None:
         assert bad.returncode == 1
         assert "CRC-32C" in bad.stdout
         assert "s_1.parquet" in bad.stdout
+    bad = run_program("check", manifest, "--retries", "0")  # the flags of all verbs that open a URI
+    assert (bad.returncode, "s_1.parquet" in bad.stdout) == (1, True), bad.stderr
 
 
 def test_shards_are_written_one_by_one(tmp_path: Path) -> None:

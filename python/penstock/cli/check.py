@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from typing import Any
 
 from penstock import _core
+from penstock.cli import storage
+from penstock.cli.output import fail, show
 from penstock.cli.parser import Parser, at_least
-from penstock.cli.read import fail
+from penstock.cli.printable import printable, printable_lines
 from penstock.core.context import current_context
 from penstock.core.errors import ConflictError, CorruptDataError, Error
 from penstock.core.sizes import counted
@@ -20,15 +23,12 @@ from penstock.target.sniff import driver_of_bytes
 
 
 def takes(arguments: list[str]) -> bool:
-    """Whether one of the arguments is a manifest of tables."""
+    """Whether one of the arguments is a manifest of tables. The C++ program reports what cannot be read."""
     for each in arguments:
         if not each.startswith("-") and os.path.isfile(each):
-            with open(each, "rb") as stream:
+            with contextlib.suppress(OSError, ValueError), open(each, "rb") as stream:
                 if driver_of_bytes(stream) == "references":
-                    try:
-                        return bool(json.loads(stream.readline()).get("kind") == "tables")
-                    except ValueError:
-                        return False
+                    return bool(json.loads(stream.readline()).get("kind") == "tables")
     return False
 
 
@@ -72,15 +72,17 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--max-failures", type=at_least(0), default=100)
     parser.add_argument("--threads", type=at_least(1), default=os.cpu_count() or 1)
     parser.add_argument("--json", action="store_true")
+    storage.add_flags(parser)
     try:
         given = parser.parse_args(arguments)
+        how = storage.options_of(given)
     except Error as error:
         return fail(error, "--json" in arguments, 2)
     except SystemExit as ended:  # --help
         return int(ended.code or 0)
     report: dict[str, Any] = {"uri": given.URI, "ok": False, "arrays": []}
     try:
-        array = open_target(given.URI, "", current_context(), None)
+        array = open_target(given.URI, "", current_context(), **({"storage_options": None} | how))
         assert isinstance(array, JoinedTables)
         bad = check(array, max(1, given.threads))
         cells = sum(len(table.rows) for table in array.tables)
@@ -89,12 +91,12 @@ def main(arguments: list[str]) -> int:
     report["ok"] = not bad
     failures = [{"cell": cell, "error": {"message": wrong.message}} for cell, wrong in bad[: given.max_failures]]
     report["arrays"].append({"path": "", "uri": given.URI, "cells": cells, "failed": len(bad), "failures": failures})
-    if given.json:
-        print(json.dumps(report))
-        return 1 if bad else 0
-    for cell, wrong in bad[: given.max_failures]:
-        print(f"{_core.printable(cell)}: {_core.printable(str(wrong), lines=True)}")
+    lines = [f"{printable(cell)}: {printable_lines(str(wrong))}" for cell, wrong in bad[: given.max_failures]]
     if len(bad) > given.max_failures:
-        print(f"... and {len(bad) - given.max_failures} more")
-    print(f"{_core.printable(given.URI)}: {counted(cells, 'row group')}, {counted(len(bad), 'failure')}")
+        lines.append(f"... and {len(bad) - given.max_failures} more")
+    lines.append(f"{printable(given.URI)}: {counted(cells, 'row group')}, {counted(len(bad), 'failure')}")
+    try:
+        show(json.dumps(report) if given.json else "\n".join(lines))
+    except Error as error:
+        return fail(error, given.json)
     return 1 if bad else 0

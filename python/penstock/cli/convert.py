@@ -5,19 +5,21 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import sys
+import os
 from typing import Any
 
 from penstock._core import printable
 from penstock.api.convert import convert, is_pattern
 from penstock.api.rechunk import RechunkPlan
 from penstock.cli import storage
+from penstock.cli.output import fail, show
 from penstock.cli.parser import Parser, at_least
-from penstock.cli.read import fail
+from penstock.cli.printable import printable, printable_lines
 from penstock.core.array import Array
 from penstock.core.context import Context
 from penstock.core.data_types import named_codec
 from penstock.core.errors import Error, InvalidArgumentError
+from penstock.core.group import Group
 from penstock.core.sizes import parse_bytes
 
 _EPILOG = """\
@@ -58,8 +60,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def lengths(text: str | None) -> Any:
-    """Parse `64,64`, `time=1,lat=-1` or `8MiB` for `chunks=`."""
+def lengths(text: str | None, flag: str) -> Any:
+    """Parse `64,64`, `time=1,lat=-1` or `8MiB`, the value of `flag`."""
     if text is None or text == "auto":
         return text
     parts = [part.strip() for part in text.strip("()[]").split(",")]
@@ -69,8 +71,8 @@ def lengths(text: str | None) -> Any:
         if len(parts) > 1 or parts[0].lstrip("-").isdecimal():
             return tuple(map(int, parts))
     except ValueError:
-        raise InvalidArgumentError(f"--chunks takes lengths, such as 64,64 or time=1,lat=-1: '{text}'") from None
-    parse_bytes(text, "--chunks")
+        raise InvalidArgumentError(f"{flag} takes lengths, such as 64,64 or time=1,lat=-1: '{text}'") from None
+    parse_bytes(text, flag)
     return text
 
 
@@ -80,22 +82,23 @@ def main(arguments: list[str]) -> int:
     try:
         given = _parser().parse_args(arguments)
         options: dict[str, Any] = {
-            "chunks": lengths(given.chunks),
+            "chunks": lengths(given.chunks, "--chunks"),
             "shards": _shards(given.shards, given.target),
             "rows": given.rows,
             "codecs": _codecs(given.codec),
             "zarr_format": given.zarr_format,
-            "memory": given.memory,
+            "memory": None if given.memory is None else parse_bytes(given.memory, "--memory"),
             "scratch": given.scratch,
         }
+        how = storage.options_of(given)
     except Error as error:
         return fail(error, as_json, 2)
     except SystemExit as ended:  # --help
         return int(ended.code or 0)
     try:
-        flagged = given.allow_local or storage.options_of(given) is not None
+        context = Context(threads=given.threads)
         made = convert(
-            storage.open_source(given.source, given) if flagged else given.source,
+            open(given.source, mode="r", context=context, **how) if how else given.source,
             given.target,
             **options,
             dry_run=given.dry_run,
@@ -104,27 +107,24 @@ def main(arguments: list[str]) -> int:
             verify=given.verify,
             consolidate=given.consolidate,
             threads=given.threads,
-            progress=sys.stderr.isatty(),
-            context=Context(threads=given.threads),
+            progress=os.isatty(2),
+            context=context,
         )
+        show(_described(made, given, as_json))
     except Error as error:
         return fail(error, as_json)
-    except KeyboardInterrupt:
-        return 130
+    return 0
+
+
+def _described(made: Array | Group | RechunkPlan, given: argparse.Namespace, as_json: bool) -> str:
     if isinstance(made, RechunkPlan):
         steps = [dataclasses.asdict(step) for step in made.steps]
-        print(
-            json.dumps({"steps": steps}, indent=2)
-            if as_json
-            else printable(str(made), lines=True) or "nothing needs encoding"
-        )
-        return 0
-    kind = f"an array {made.shape}" if isinstance(made, Array) else "a group"
+        text = printable_lines(str(made)) or "nothing needs encoding"
+        return json.dumps({"steps": steps}, indent=2) if as_json else text
     if as_json:
-        print(json.dumps({"source": given.source, "destination": given.target, "format": made.format}, indent=2))
-    else:
-        print(f"{printable(given.target)}: {kind} in {made.format}")
-    return 0
+        return json.dumps({"source": given.source, "destination": given.target, "format": made.format}, indent=2)
+    kind = f"an array {made.shape}" if isinstance(made, Array) else "a group"
+    return f"{printable(given.target)}: {kind} in {made.format}"
 
 
 def _shards(text: str | None, target: str) -> Any:
@@ -132,7 +132,7 @@ def _shards(text: str | None, target: str) -> Any:
         return False
     if text is not None and is_pattern(target) and text.isdecimal():
         return int(text)
-    return lengths(text)
+    return lengths(text, "--shards")
 
 
 def _codecs(text: str | None) -> Any:

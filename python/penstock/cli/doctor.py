@@ -13,8 +13,8 @@ import numpy as np
 
 from penstock import _core
 from penstock.api.create import create_array
+from penstock.cli.output import fail, show
 from penstock.cli.parser import Parser
-from penstock.cli.read import fail
 from penstock.core.errors import Error
 from penstock.core.sizes import counted
 from penstock.view.versions import as_text, devices, libraries, limits, versions
@@ -113,6 +113,9 @@ def main(arguments: list[str]) -> int:
         return fail(error, "--json" in arguments, 2)
     except SystemExit as ended:
         return int(ended.code or 0)
-    found = diagnose()
-    print(json.dumps(found, indent=2) if given.json else as_text(found))
+    try:
+        found = diagnose()
+        show(json.dumps(found, indent=2) if given.json else as_text(found))
+    except Error as error:
+        return fail(error, given.json)
     return 0

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import sys
+import os
 
 from penstock.cli import storage
+from penstock.cli.output import fail, write_out
 from penstock.cli.parser import Parser
-from penstock.cli.read import asks_for_picture, fail, picture, png, write
+from penstock.cli.read import asks_for_picture, picture, png
 from penstock.core.array import Array
 from penstock.core.errors import Error, InvalidArgumentError, UnsupportedError
 
@@ -33,12 +34,13 @@ def main(arguments: list[str]) -> int:
             raise InvalidArgumentError("--json and --format png both write to stdout")
         if not 1 <= given.count <= _MOST_ITEMS:
             raise InvalidArgumentError(f"--count must be from 1 to {_MOST_ITEMS}, got {given.count}")
-        if sys.stdout.isatty():
+        if os.isatty(1):
             raise InvalidArgumentError("stdout is a terminal; redirect it to a file: penstock head ... > out.png")
+        how = storage.options_of(given)
     except Error as error:
         return fail(error, as_json, 2)
     try:
-        a = storage.open_source(given.URI, given)
+        a = open_array(given.URI, mode="r", **how)
         if not isinstance(a, Array):
             raise InvalidArgumentError(f"'{given.URI}' is a group, not an array")
         if a.dtype.kind not in "biufc":
@@ -46,9 +48,7 @@ def main(arguments: list[str]) -> int:
         values = a[(0,) * (a.ndim - 2) + (slice(given.count),) * min(a.ndim, 2)]
         if not values.size:
             raise InvalidArgumentError(f"a picture of the shape {values.shape} has no pixels", f"array '{a.uri}'")
-        write("-", png(picture(values.reshape(1, -1, values.shape[-1] if values.ndim else 1), a)))
+        write_out(png(picture(values.reshape(1, -1, values.shape[-1] if values.ndim else 1), a)))
     except Error as error:
         return fail(error, as_json)
-    except KeyboardInterrupt:
-        return 130
     return 0

@@ -8,7 +8,6 @@ import json
 import os
 import signal
 import struct
-import sys
 import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -19,6 +18,7 @@ import numpy.typing as npt
 from penstock._core import held_nodata
 from penstock.api.save import save
 from penstock.cli import storage
+from penstock.cli.output import fail, show, write_out
 from penstock.cli.parser import Parser, at_least
 from penstock.core.array import Array
 from penstock.core.errors import (
@@ -26,7 +26,6 @@ from penstock.core.errors import (
     Error,
     InvalidArgumentError,
     PermissionDeniedError,
-    ResourceExhaustedError,
     StorageError,
 )
 from penstock.geo.masks import alpha_band
@@ -37,16 +36,6 @@ from penstock.shards.names import sync_file
 from penstock.target.sniff import format_by_name
 
 _PICTURE = ".png"
-
-
-def fail(error: Error, as_json: bool, status: int = 1) -> int:
-    """Report an error as the C++ program does."""
-    if as_json:
-        document = {"code": error.code, "message": error.message, "notes": list(error.notes)}
-        print(json.dumps({"error": document}, indent=2))
-    else:
-        print(f"penstock: {printable(str(error), lines=True)}", file=sys.stderr)
-    return status
 
 
 def _is_picture(name: str) -> bool:
@@ -98,25 +87,22 @@ def main(arguments: list[str]) -> int:
         write = _writer_of(given.output, given.format)
         if given.output == "-" and given.json:
             raise InvalidArgumentError("--json and -o - both write to stdout")
+        how = storage.options_of(given)
         if given.output != "-" and os.path.exists(given.output) and not given.force:
             raise ConflictError(f"'{given.output}' exists; --force replaces it")
     except Error as error:
         return fail(error, as_json, 2 if isinstance(error, InvalidArgumentError) else 1)
     try:
-        a = storage.open_source(given.target, given)
+        a = open_array(given.target, mode="r", **how)
         if not isinstance(a, Array):
             raise InvalidArgumentError(f"'{given.target}' is a group, not an array")
         values = read_window(a, given.bounds, given.shape, given.resampling, threads=given.threads)
         write(given.output, values, a, given)
+        if as_json:
+            facts = {"uri": a.uri, "bounds": given.bounds, "dtype": str(values.dtype), "shape": values.shape}
+            show(json.dumps(facts | {"output": given.output}, indent=2))
     except Error as error:
         return fail(error, as_json)
-    except MemoryError as error:
-        return fail(ResourceExhaustedError(str(error)), as_json)
-    except KeyboardInterrupt:
-        return 130
-    if as_json:
-        facts = {"uri": a.uri, "bounds": given.bounds, "dtype": str(values.dtype), "shape": values.shape}
-        print(json.dumps(facts | {"output": given.output}, indent=2))
     return 0
 
 
@@ -264,18 +250,15 @@ def write(name: str, data: bytes) -> None:
     StorageError, PermissionDeniedError
         The file cannot be written.
     """
+    if name == "-":
+        return write_out(data)
     try:
-        if name == "-":
-            sys.stdout.buffer.write(data)
-            sys.stdout.buffer.flush()
-        elif os.path.exists(name) and not os.path.isfile(name) and not os.path.isdir(name):
+        if os.path.exists(name) and not os.path.isfile(name) and not os.path.isdir(name):
             with open(name, "wb") as device:
                 device.write(data)
         else:
             _replace(os.path.realpath(name), data)  # a link stays a link
     except BrokenPipeError:
-        if name == "-":  # the interpreter flushes it at its end
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(128 + signal.SIGPIPE) from None
     except OSError as error:
         kind = PermissionDeniedError if isinstance(error, PermissionError) else StorageError

@@ -22,19 +22,13 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         elif option == "headers":
             group.add_argument(flag, dest=option, action="append", default=[], metavar="HEADER", help=text)
         else:
-            group.add_argument(flag, dest=option, metavar=flag.rpartition("-")[2].upper(), help=text)
-    group.add_argument("--allow-local", action="store_true", help="references may name files on this machine")
+            parser.add_argument(flag, dest=option)
+    parser.add_argument("--allow-local", action="store_true")
 
 
-def open_source(uri: str, given: argparse.Namespace) -> Array | Group:
-    """Open what a verb reads, with the parsed flags."""
-    references: dict[str, Any] = {"allow_local": True} if given.allow_local else {}
-    return open(uri, mode="r", storage_options=options_of(given), **references)
-
-
-def options_of(given: argparse.Namespace) -> dict[str, Any] | None:
-    """The `storage_options` of parsed flags; None if there were none."""
-    names = [option for _, option, *_ in _core.storage_flags()]
+def options_of(given: argparse.Namespace) -> dict[str, Any]:
+    """The options of `penstock.open` that parsed flags select; empty if there were none."""
+    names = [option for _, option, _ in _core.storage_flags()]
     made: dict[str, Any] = {name: getattr(given, name) for name in names if getattr(given, name)}
     headers = {}
     for each in made.pop("headers", []):
@@ -44,4 +38,5 @@ def options_of(given: argparse.Namespace) -> dict[str, Any] | None:
         headers[name] = value.strip()
     if headers:
         made["headers"] = headers
-    return made or None
+    options: dict[str, Any] = {"storage_options": made} if made else {}
+    return options | {"allow_local": True} if given.allow_local else options

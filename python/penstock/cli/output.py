@@ -1,0 +1,58 @@
+"""What the verbs that are written in Python print: the bytes and exit statuses are those of the C++ verbs."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import signal
+import sys
+
+from penstock.cli.printable import printable_lines
+from penstock.core.errors import Error, StorageError
+
+
+def write_out(data: bytes) -> None:
+    """Write to standard output, completely.
+
+    Raises
+    ------
+    SystemExit
+        The reader of a pipe has closed it: the status of the C++ verbs.
+    StorageError
+        Standard output is closed, or its device is full.
+    """
+    if sys.stdout is None:
+        raise StorageError(f"cannot write the output: {os.strerror(errno.EBADF)}")
+    try:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes it at its end
+        if isinstance(error, BrokenPipeError):
+            raise SystemExit(128 + signal.SIGPIPE) from None
+        raise StorageError(f"cannot write the output: {error.strerror}") from error
+
+
+def show(text: str) -> None:
+    """Print a line, or lines. Names that are not UTF-8 are printed as the bytes that they are.
+
+    Raises
+    ------
+    SystemExit, StorageError
+        As for `write_out`.
+    """
+    write_out(f"{text}\n".encode("utf-8", "surrogateescape"))
+
+
+def fail(error: Error, as_json: bool, status: int = 1) -> int:
+    """Report an error as the C++ program does. Returns `status`."""
+    if as_json:
+        document = {"code": error.code, "message": error.message, "notes": list(error.notes)}
+        with contextlib.suppress(Error):  # a failed write of an error message cannot be reported
+            show(json.dumps({"error": document}, indent=2))
+    elif sys.stderr is not None:
+        with contextlib.suppress(OSError):
+            print(f"penstock: {printable_lines(str(error))}", file=sys.stderr, flush=True)
+    return status
