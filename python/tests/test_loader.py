@@ -439,6 +439,17 @@ def test_pairs_with_dimensions_in_different_order():
         ({"fill": 2**31}, "is not a value of int32"),
         ({"fill": 0.5}, "is not a value of int32"),
         ({"fill": "3"}, "is not a value of int32"),
+        ({"fill": 2, "dtype": "?"}, "fill 2 is not a value of bool"),
+        ({"fill": 1j, "dtype": "f4"}, "fill 1j is not a value of float32"),
+        ({"fill": "a", "dtype": "f4"}, "fill 'a' is not a value of float32"),
+        ({"fill": []}, r"fill \[\] is not a value of int32"),
+        ({"crop": "time"}, "crop must be a mapping, such as {'time': 1}, got 'time'"),
+        ({"stride": 2}, "stride must be a mapping"),
+        ({"pad": 1}, "pad must be a mapping"),
+        ({"scale": "a"}, "scale must be a number"),
+        ({"offset": 1j}, "offset must be a number"),
+        ({"samples": [[1], [1, 2]]}, "samples must be whole numbers"),
+        ({"dims": 5}, "not the names"),
     ],
 )
 def test_invalid_arguments_are_refused(arguments, says):
@@ -488,6 +499,12 @@ def test_a_state_of_another_order_is_refused():
     for other in ({"batch_size": 7}, {"seed": 1}, {"window": 140 * 3}):
         with pytest.raises(ps.InvalidArgumentError, match="the state has"):
             ps.loader(a, **{"batch_size": 8, **other}).load_state_dict(state)
+    batches = ps.loader(a, batch_size=8)
+    for name in ("epoch", "batch"):
+        with pytest.raises(ps.InvalidArgumentError, match=f"{name} of the state must be a whole number"):
+            batches.load_state_dict({key: value for key, value in state.items() if key != name})
+    with pytest.raises(ps.InvalidArgumentError, match="state must be a mapping"):
+        batches.load_state_dict([])
 
 
 def test_a_damaged_chunk_is_an_error_of_its_batch(tmp_path):

@@ -139,14 +139,10 @@ def loader(
     names = [_names(array, given) for array, given in zip(every, _names_of_each(dims, keys), strict=True)]
     crop = either(crop=crop, sample=sample)
     ranks = ranks if world_size is None else either(ranks=None if ranks == 1 else ranks, world_size=world_size)
-    for name, given in (("crop", crop), ("stride", stride), ("pad", pad)):
-        if given is not None and not isinstance(given, Mapping):
-            text = f"{name} must be a mapping from dimensions to numbers, such as {{'y': 64}}, got {given!r}"
-            raise InvalidArgumentError(text)
-    crop = {0: None} if crop is None else dict(crop)
+    crop = {0: None} if crop is None else _mapping(crop, "crop")
     if not crop:
         raise InvalidArgumentError("crop has no axis: give the length of a sample along at least one")
-    axes = _axes(crop, stride or {}, pad or {})
+    axes = _axes(crop, _mapping(stride, "stride"), _mapping(pad, "pad"))
     places = [[_dimension(key, array, known) for key in crop] for array, known in zip(every, names, strict=True)]
     for i, key in enumerate(crop):
         if all(place[i] is None for place in places):
@@ -355,11 +351,13 @@ class Loader:
         InvalidArgumentError
             The state has other samples, another seed or batch size: the order would not be the same.
         """
+        given = _mapping(state, "state")
         for name, value in self._identity().items():
-            if state.get(name) != value:
-                raise InvalidArgumentError(f"the state has {name} {state.get(name)!r}, this loader {value!r}")
-        self.set_epoch(state["epoch"])
-        self._first = self._next = _whole(state["batch"], "batch")
+            if given.get(name) != value:
+                raise InvalidArgumentError(f"the state has {name} {given.get(name)!r}, this loader {value!r}")
+        batch = _whole(given.get("batch"), "batch of the state")
+        self.set_epoch(_whole(given.get("epoch"), "epoch of the state"))
+        self._first = self._next = batch
 
     def _identity(self) -> dict[str, int]:
         return {
@@ -420,6 +418,13 @@ def _as_list(arrays: Arrays) -> tuple[list[Any], list[Array]]:
     return keys, [each._opened() for each in every]
 
 
+def _mapping(value: Any, name: str) -> dict[Any, Any]:
+    """A setting for each axis; None: none."""
+    if value is not None and not isinstance(value, Mapping):
+        raise InvalidArgumentError(f"{name} must be a mapping, such as {{'time': 1}}, got {value!r}")
+    return dict(value or {})
+
+
 def _of_each(value: Any, name: str, keys: list[Any]) -> list[Any]:
     """One setting for each array: from a mapping with the arrays' keys, or the same for all."""
     if not isinstance(value, Mapping):
@@ -437,7 +442,7 @@ def _names_of_each(dims: Any, keys: list[Any]) -> list[Any]:
 def _names(array: Array, given: Sequence[str] | None) -> list[str | None]:
     if given is None:
         return list(array.dimension_names or [])
-    if isinstance(given, str) or len(given) != array.ndim:
+    if isinstance(given, str) or not hasattr(given, "__len__") or len(given) != array.ndim:
         raise InvalidArgumentError(
             f"dims: {given!r} are not the names of {counted(array.ndim, 'dimension')}", f"array '{array.uri}'"
         )
@@ -508,9 +513,7 @@ def _part(
         if found is None:
             raise InvalidArgumentError(f"along: there is no dimension {along!r}", f"array '{array.uri}'")
         number = found
-    numbers = [
-        tuple(np.asarray(each, np.float64).reshape(-1).tolist()) if each is not None else () for each in (scale, offset)
-    ]
+    numbers = [_numbers(scale, "scale"), _numbers(offset, "offset")]
     if along is None and any(len(each) > 1 for each in numbers):
         raise InvalidArgumentError(
             "scale and offset of several numbers need `along`: the dimension that they belong to"
@@ -520,20 +523,39 @@ def _part(
     return (array, place, made.newbyteorder("="), *numbers, number, _padding(fill, made, array))
 
 
+def _numbers(given: Any, name: str) -> tuple[float, ...]:
+    """The numbers of `scale` or `offset`; none if it is not given."""
+    if given is None:
+        return ()
+    try:
+        return tuple(np.asarray(given, np.float64).reshape(-1).tolist())
+    except (TypeError, ValueError):
+        raise InvalidArgumentError(f"{name} must be a number, or a sequence of some, got {given!r}") from None
+
+
 def _padding(fill: Any, dtype: np.dtype[Any], array: Array) -> bytes:
-    """The bytes of `fill` in the batches; integers must have its value."""
+    """The bytes of `fill` in the batches. Integers and booleans must have its value; floats round it."""
     if fill is None:
         return b""
-    given = np.asarray(fill)
-    with np.errstate(invalid="ignore"):
-        made = given.astype(dtype, casting="unsafe")
-    if dtype.kind in "iu" and not (given.dtype.kind in "biuf" and np.array_equal(made, given)):
-        raise InvalidArgumentError(f"fill {fill!r} is not a value of {dtype}", f"array '{array.uri}'")
+    refusal = InvalidArgumentError(f"fill {fill!r} is not a value of {dtype}", f"array '{array.uri}'")
+    try:
+        given = np.asarray(fill)
+        if given.size != 1 or (given.dtype.kind == "c" and dtype.kind != "c"):
+            raise refusal
+        with np.errstate(invalid="ignore"):
+            made = given.astype(dtype, casting="unsafe")
+    except (TypeError, ValueError):
+        raise refusal from None
+    if dtype.kind in "biu" and not (given.dtype.kind in "biuf" and np.array_equal(made, given)):
+        raise refusal
     return made.tobytes()
 
 
 def _origins(samples: npt.ArrayLike, axes: int) -> bytes:
-    found = np.asarray(samples)
+    try:
+        found = np.asarray(samples)
+    except ValueError:  # lists of several lengths
+        raise InvalidArgumentError(f"samples must be whole numbers of shape (samples, {axes})") from None
     if found.ndim == 1 and axes == 1:
         found = found[:, np.newaxis]
     if found.ndim != 2 or found.shape[1] != axes or found.dtype.kind not in "iu":
