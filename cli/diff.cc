@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <set>
 
 #include <penstock/variable.h>
@@ -280,23 +281,24 @@ class comparison {
     progress_line line(path.empty() ? "comparing" : "comparing " + path);
     const stoppable reading;
     std::vector<std::byte> left, right;
-    for (const slab& piece : cut_into_slabs(all, chunks, item, kComparedBytes)) {
-      PENSTOCK_ASSIGN(const std::uint64_t elements, element_count(piece.shape));
+    slab_cutter slabs(all, chunks, item, kComparedBytes);
+    while (const std::optional<slab> piece = slabs.next()) {
+      PENSTOCK_ASSIGN(const std::uint64_t elements, element_count(piece->shape));
       left.resize(elements * item);
       right.resize(elements * item);
       read_options options;
       options.threads = given_.threads;
       options.progress = [&](const read_progress&) { return line.update({done * item, total * item}); };
       options.arena = std::make_shared<item_arena>();
-      PENSTOCK_TRY(a.read(piece.which, tensor_view::contiguous(left.data(), a.type(), piece.shape), options));
-      PENSTOCK_TRY(b.read(piece.which, tensor_view::contiguous(right.data(), b.type(), piece.shape), options));
+      PENSTOCK_TRY(a.read(piece->which, tensor_view::contiguous(left.data(), a.type(), piece->shape), options));
+      PENSTOCK_TRY(b.read(piece->which, tensor_view::contiguous(right.data(), b.type(), piece->shape), options));
       if (caught_signal() != 0) return error(errc::cancelled, "interrupted");
       done += elements;
       if (compare.by_bytes() && std::memcmp(left.data(), right.data(), left.size()) == 0) continue;
       for (std::uint64_t i = 0; i < elements; ++i) {
         if (compare.equal(&left[i * item], &right[i * item])) continue;
         if (differing++ != 0) continue;
-        first = place_of(piece, i);
+        first = place_of(*piece, i);
         first_text =
             fmt::format("{} and {}", item_text(a.type(), &left[i * item]), item_text(b.type(), &right[i * item]));
       }

@@ -47,7 +47,7 @@ int head(const session& speak, const head_arguments& given) {
   const std::size_t rank = a->shape().size();
   basic_selection which;
   for (std::size_t d = 0; d < rank; ++d) {
-    if (d + 2 < rank) {
+    if (d + 2 < rank && a->shape()[d] != 0) {
       which.items.emplace_back(std::int64_t{0});
     } else {
       slice range;

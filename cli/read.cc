@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstring>
 #include <memory>
+#include <optional>
 
 #include <penstock/variable.h>
 #include "base/counted.h"
@@ -100,13 +101,14 @@ result<> make_csv(request_to_read& work, Take&& take) {
   // A slab of rows has the axes of the result: those that an int selects are dropped.
   std::uint64_t done = 0;
   const std::uint64_t columns = work.resolved.shape.size() < 2 ? 1 : work.resolved.shape[1];
-  for (const slab& piece : cut_into_slabs(work.resolved, work.from.chunks(), type.item_bytes(), kCsvBytes)) {
-    PENSTOCK_ASSIGN(const std::uint64_t elements, element_count(piece.shape));
+  slab_cutter slabs(work.resolved, work.from.chunks(), type.item_bytes(), kCsvBytes);
+  while (const std::optional<slab> piece = slabs.next()) {
+    PENSTOCK_ASSIGN(const std::uint64_t elements, element_count(piece->shape));
     std::vector<std::byte> memory(elements * type.item_bytes());
     read_options options = work.options;
     if (options.arena) options.arena = std::make_shared<item_arena>();
     options.progress = [&](const read_progress&) { return line.update({done, work.bytes}); };
-    PENSTOCK_TRY(work.from.read(piece.which, tensor_view::contiguous(memory.data(), type, piece.shape), options));
+    PENSTOCK_TRY(work.from.read(piece->which, tensor_view::contiguous(memory.data(), type, piece->shape), options));
     done += memory.size();
     if (elements % columns != 0 && columns > 1) {  // part of a row: only if a single row is divided
       return error(errc::resource_exhausted,
@@ -162,8 +164,9 @@ result<> read_to_stream(int descriptor, bool as_csv, request_to_read& work) {
   const dtype type = work.from.type();
   std::unique_ptr<std::byte[]> memory;
   std::uint64_t capacity = 0, written = 0;
-  for (const slab& piece : cut_into_slabs(work.resolved, work.from.chunks(), type.item_bytes(), kReadBytes)) {
-    PENSTOCK_ASSIGN(const std::uint64_t elements, element_count(piece.shape));
+  slab_cutter slabs(work.resolved, work.from.chunks(), type.item_bytes(), kReadBytes);
+  while (const std::optional<slab> piece = slabs.next()) {
+    PENSTOCK_ASSIGN(const std::uint64_t elements, element_count(piece->shape));
     const std::uint64_t bytes = elements * type.item_bytes();
     if (bytes > capacity) {
       memory.reset();
@@ -179,7 +182,8 @@ result<> read_to_stream(int descriptor, bool as_csv, request_to_read& work) {
           now.total_bytes == 0 ? 1 : static_cast<double>(now.done_bytes) / static_cast<double>(now.total_bytes);
       return line.update({written + static_cast<std::uint64_t>(part * static_cast<double>(bytes)), work.bytes});
     };
-    PENSTOCK_TRY(work.from.read(piece.which, tensor_view::contiguous(memory.get(), type, piece.shape), work.options));
+    const auto view = tensor_view::contiguous(memory.get(), type, piece->shape);
+    PENSTOCK_TRY(work.from.read(piece->which, view, work.options));
     PENSTOCK_TRY(write_all(descriptor, {memory.get(), bytes}));
     written += bytes;
   }

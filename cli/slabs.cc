@@ -17,47 +17,45 @@ slice to_slice(const axis_range& range) {
 
 }  // namespace
 
-std::vector<slab> cut_into_slabs(const resolved_basic& all, const extents& chunks, std::uint64_t item_bytes,
-                                 std::uint64_t goal_bytes) {
-  std::vector<slab> slabs;
-  for (const axis_range& range : all.from) {
-    if (range.count == 0) return slabs;
+slab_cutter::slab_cutter(const resolved_basic& all, const extents& chunks, std::uint64_t item_bytes,
+                         std::uint64_t goal_bytes)
+    : from_(all.from) {
+  for (const axis_range& range : from_) {
+    if (range.count == 0) rows_ = 0;
   }
-  std::size_t d = 0;  // the dimension that is divided
-  while (d + 1 < all.from.size() && all.from[d].count == 1) ++d;
+  if (rows_ == 0 || from_.empty()) return;
+  while (axis_ + 1 < from_.size() && from_[axis_].count == 1) ++axis_;
 
-  std::uint64_t rows = 1, step = 1, row_bytes = item_bytes;
-  if (!all.from.empty()) {
-    rows = all.from[d].count;
-    step = static_cast<std::uint64_t>(std::abs(all.from[d].step));
-    for (std::size_t e = d + 1; e < all.from.size(); ++e) row_bytes *= all.from[e].count;
-  }
-  const std::uint64_t layer = all.from.empty() ? 1 : std::max<std::uint64_t>(1, chunks[d] / step);
-  std::uint64_t rows_per_slab = std::max<std::uint64_t>(1, goal_bytes / std::max<std::uint64_t>(1, row_bytes));
-  rows_per_slab = std::max(layer, rows_per_slab / layer * layer);
+  std::uint64_t row_bytes = item_bytes;
+  rows_ = from_[axis_].count;
+  step_ = static_cast<std::uint64_t>(std::abs(from_[axis_].step));
+  for (std::size_t e = axis_ + 1; e < from_.size(); ++e) row_bytes *= from_[e].count;
+  layer_ = std::max<std::uint64_t>(1, chunks[axis_] / step_);
+  rows_per_slab_ = std::max<std::uint64_t>(1, goal_bytes / std::max<std::uint64_t>(1, row_bytes));
+  rows_per_slab_ = std::max(layer_, rows_per_slab_ / layer_ * layer_);
+}
 
-  for (std::uint64_t row = 0; row < rows;) {
-    std::uint64_t count = std::min(rows_per_slab, rows - row);
-    if (row == 0 && step == 1 && !all.from.empty() && count < rows) {
-      // The first slab ends at the end of a chunk, in the direction of the read; therefore all others do, too.
-      const auto start = static_cast<std::uint64_t>(all.from[d].start);
-      const std::uint64_t into = all.from[d].step > 0 ? start % layer : layer - 1 - start % layer;
-      count -= std::min(into, count - 1);
-    }
-    slab piece;
-    for (std::size_t e = 0; e < all.from.size(); ++e) {
-      axis_range range = all.from[e];
-      if (e == d) {
-        range.start = range.at(row);
-        range.count = count;
-      }
-      piece.which.items.emplace_back(to_slice(range));
-      piece.shape.push_back(range.count);
-    }
-    slabs.push_back(std::move(piece));
-    row += count;
+std::optional<slab> slab_cutter::next() {
+  if (row_ == rows_) return std::nullopt;
+  std::uint64_t count = std::min(rows_per_slab_, rows_ - row_);
+  if (row_ == 0 && step_ == 1 && count < rows_) {
+    // The first slab ends at the end of a chunk, in the direction of the read; therefore all others do, too.
+    const auto start = static_cast<std::uint64_t>(from_[axis_].start);
+    const std::uint64_t into = from_[axis_].step > 0 ? start % layer_ : layer_ - 1 - start % layer_;
+    count -= std::min(into, count - 1);
   }
-  return slabs;
+  slab piece;
+  for (std::size_t e = 0; e < from_.size(); ++e) {
+    axis_range range = from_[e];
+    if (e == axis_) {
+      range.start = range.at(row_);
+      range.count = count;
+    }
+    piece.which.items.emplace_back(to_slice(range));
+    piece.shape.push_back(range.count);
+  }
+  row_ += count;
+  return piece;
 }
 
 }  // namespace penstock::inline v0::cli

@@ -1,7 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <optional>
 
 #include <penstock/selection.h>
 #include <penstock/shape.h>
@@ -14,11 +15,23 @@ struct slab {
   extents shape;  ///< one size for each dimension of the array
 };
 
-/// Divides a selection into slabs along its first dimension that can be divided.
+/// Divides a selection into slabs along its first dimension that can be divided, one after the other: the slabs of a
+/// large array do not fit into memory.
 ///
 /// A slab holds about `goal_bytes`. If the step is 1, slabs do not divide chunks, so that no chunk is decoded twice;
 /// the smallest slab is one layer of chunks. A selection without elements has no slabs.
-std::vector<slab> cut_into_slabs(const resolved_basic& all, const extents& chunks, std::uint64_t item_bytes,
-                                 std::uint64_t goal_bytes);
+class slab_cutter {
+ public:
+  slab_cutter(const resolved_basic& all, const extents& chunks, std::uint64_t item_bytes, std::uint64_t goal_bytes);
+
+  /// The next slab; nullopt after the last one.
+  std::optional<slab> next();
+
+ private:
+  strided_box from_;
+  std::size_t axis_ = 0;  ///< the dimension that is divided
+  std::uint64_t rows_ = 1, step_ = 1, layer_ = 1, rows_per_slab_ = 1;
+  std::uint64_t row_ = 0;
+};
 
 }  // namespace penstock::inline v0::cli

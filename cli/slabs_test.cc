@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+#include <utility>
+#include <vector>
+
 namespace penstock::inline v0::cli {
 namespace {
 
@@ -22,7 +26,10 @@ std::vector<slab> cut(const char* selection, const extents& shape, const extents
   EXPECT_TRUE(which.ok());
   const auto resolved = resolve(*which, shape);
   EXPECT_TRUE(resolved.ok());
-  return cut_into_slabs(*resolved, chunks, 1, goal);
+  slab_cutter cutter(*resolved, chunks, 1, goal);
+  std::vector<slab> slabs;
+  while (std::optional<slab> piece = cutter.next()) slabs.push_back(std::move(*piece));
+  return slabs;
 }
 
 TEST(Slabs, VisitEveryRowOnceAndInOrder) {
@@ -58,6 +65,14 @@ TEST(Slabs, AreOneForAScalarAndNoneForNothing) {
   EXPECT_EQ(cut("", {}, {}, 1).size(), 1U);
   EXPECT_EQ(cut("3, 4", {10, 10}, {5, 5}, 1).size(), 1U);
   EXPECT_TRUE(cut("5:5", {10, 10}, {5, 5}, 1).empty());
+}
+
+TEST(Slabs, AreMadeOneByOne) {
+  const extents shape = {std::uint64_t{1} << 60};
+  const auto resolved = resolve(basic_selection{}, shape);
+  ASSERT_TRUE(resolved.ok());
+  slab_cutter cutter(*resolved, {10}, 1, 25);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(cutter.next()->shape, (extents{20})) << i;
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <optional>
 
 #include "base/counted.h"
 #include "base/printable.h"
@@ -103,8 +104,9 @@ int report(const session& speak, const stats_arguments& given, const array& a, c
     progress_line line("reading");
     std::unique_ptr<std::byte[]> memory;
     std::uint64_t capacity = 0, done = 0;
-    for (const slab& piece : cut_into_slabs(all, a.chunks(), sizeof(T), kMeasuredBytes)) {
-      const auto elements = element_count(piece.shape);
+    slab_cutter slabs(all, a.chunks(), sizeof(T), kMeasuredBytes);
+    while (const std::optional<slab> piece = slabs.next()) {
+      const auto elements = element_count(piece->shape);
       if (!elements.ok()) return speak.fail(elements.error());
       const std::uint64_t bytes = *elements * sizeof(T);
       if (bytes > capacity) {
@@ -123,7 +125,7 @@ int report(const session& speak, const stats_arguments& given, const array& a, c
             now.total_bytes == 0 ? 1 : static_cast<double>(now.done_bytes) / static_cast<double>(now.total_bytes);
         return line.update({done + static_cast<std::uint64_t>(part * static_cast<double>(bytes)), *total * sizeof(T)});
       };
-      auto outcome = a.read(piece.which, tensor_view::contiguous(memory.get(), as, piece.shape), options);
+      auto outcome = a.read(piece->which, tensor_view::contiguous(memory.get(), as, piece->shape), options);
       if (!outcome.ok()) return speak.fail(outcome.error());
       found.add(reinterpret_cast<const T*>(memory.get()), *elements);
       done += bytes;
