@@ -130,7 +130,7 @@ class ZarrGroup(AbstractDataStore):
             where = "`dimension_names`" if array.format == "zarr3" else f"attribute `{DIMENSIONS}` or NCZarr metadata"
             raise NotFoundError(
                 f"array '{array.uri}' has no name for each of its {counted(len(array.shape), 'dimension')} ({where}): "
-                "xarray cannot show it; drop_variables does not help, ps.open reads it",
+                f"xarray cannot show it: drop_variables={name!r} omits it, ps.open reads it",
             )
         return tuple(names), attributes
 
