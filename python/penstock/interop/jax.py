@@ -91,13 +91,14 @@ def _element_type(array: Array, dtype: Any) -> np.dtype[Any]:
     from jax import dtypes
     from jax import numpy as jnp
 
+    asked: Any = array.dtype if dtype is None else dtype
     try:
-        asked = np.dtype(array.dtype if dtype is None else dtype)
+        asked = np.dtype(asked)
         wanted: np.dtype[Any] = np.dtype(dtypes.canonicalize_dtype(asked.newbyteorder("=")))
         if wanted.kind == "m" or (wanted != np.bool_ and not jnp.issubdtype(wanted, np.number)):  # NumPy counts "m"
             raise TypeError(f"{wanted} is not a type of numbers")
     except TypeError as error:
-        raise UnsupportedError(f"JAX has no elements of type {array.dtype}", f"array '{array.uri}'") from error
+        raise UnsupportedError(f"JAX has no elements of type {asked}", f"array '{array.uri}'") from error
     return wanted
 
 
