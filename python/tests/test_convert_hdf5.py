@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import resource
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -194,3 +197,33 @@ def test_chunks_of_hdf5_are_given_as_for_copy(tmp_path: Path) -> None:
 def test_an_array_in_memory_is_named_data(tmp_path: Path) -> None:
     pytest.importorskip("h5py")
     assert list(ps.convert(ps.create_array({}, data=VALUES), tmp_path / "a.h5")) == ["data"]
+
+
+@pytest.mark.parametrize(
+    ("target", "shape"),
+    [("x.h5", (2, 1_200_000)), ("x.h5", (6, 100_000)), ("x_{}.h5", (6, 100_000))],
+    ids=["in a chunk", "in the end", "many files"],
+)
+def test_hdf5_that_cannot_be_written_is_an_error_that_leaves_nothing(
+    tmp_path: Path, target: str, shape: tuple[int, int]
+) -> None:
+    pytest.importorskip("h5py")
+    values, most = np.random.default_rng(0).integers(0, 256, shape, "u1"), 500_000
+    ps.create_array(tmp_path / "a.zarr", data=values, chunks=(1, shape[1]), codecs=[])
+    words = ["convert", str(tmp_path / "a.zarr"), str(tmp_path / "b" / target)]
+    done = subprocess.run(  # as on a full device: HDF5 ended the process when it closed the file
+        [sys.executable, "-m", "penstock", *words], capture_output=True, text=True, timeout=120, check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most)),
+    )  # fmt: skip
+    name = target.replace("{}", "0")
+    assert done.stderr == f"penstock: io_error: writing '{tmp_path}/b/{name}' failed: File too large\n"
+    assert done.returncode == 1
+    assert list((tmp_path / "b").iterdir()) == []
+
+
+def test_folders_of_hdf5_files_are_created_or_named(tmp_path: Path) -> None:
+    pytest.importorskip("h5py")
+    np.save(tmp_path / "a.npy", VALUES)
+    assert np.array_equal(ps.convert(tmp_path / "a.npy", tmp_path / "b" / "c" / "a.h5")["a"][...], VALUES)
+    with pytest.raises(ps.StorageError, match="a.npy/c.h5' failed: (Not a directory|File exists)"):
+        ps.convert(tmp_path / "a.npy", tmp_path / "a.npy" / "c.h5")

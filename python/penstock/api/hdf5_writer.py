@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import json
 import os
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -18,7 +19,14 @@ from penstock.api.virtual import VirtualGroup
 from penstock.core.array import Array
 from penstock.core.chunking import as_list, plain_lengths, rule_text
 from penstock.core.data_types import NAMED_TYPES
-from penstock.core.errors import CancelledError, CorruptDataError, InvalidArgumentError, UnsupportedError
+from penstock.core.errors import (
+    CancelledError,
+    CorruptDataError,
+    Error,
+    InvalidArgumentError,
+    UnsupportedError,
+    system_errors,
+)
 from penstock.core.group import Group
 from penstock.core.sizes import counted
 from penstock.core.tile_stream import Stream
@@ -45,28 +53,57 @@ def import_h5py() -> Any:
 
 def write_hdf5(source: Array | Group, path: str, chunks: Any, verify: bool, told: Told) -> None:
     """Write a file next to `path`, and rename it to `path` when it is complete and, with `verify`, was compared."""
-    h5py = import_h5py()
+    import_h5py()
     if chunks is not None:
         rule_text(chunks, "chunks")  # refuses what `copy` refuses
         chunks = [chunks] if hasattr(as_list(chunks), "__index__") and as_list(chunks) != -1 else chunks
     draft = f"{path}.{os.getpid()}.{threading.get_ident()}.tmp"
     try:
-        # netCDF changes only files whose groups and variables have an order of creation.
-        with h5py.File(draft, "w", track_order=True) as file:
-            if isinstance(source, Array):
-                name = _name_of(source)
-                _write_array(file, name, source, source.shape, set(), chunks, told)
-                _name_dimensions(file[name], source)
-            else:
-                _write_group(file, source, chunks, told, path.lower().endswith(_NETCDF))
-        if verify:
-            _verify(source, open(draft, mode="r"))
-        _sync(draft)
-        os.replace(draft, path)
+        with system_errors(f"writing '{path}'"):
+            os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+            # netCDF changes only files whose groups and variables have an order of creation.
+            with new_file(draft, track_order=True) as file:
+                if isinstance(source, Array):
+                    name = _name_of(source)
+                    _write_array(file, name, source, source.shape, set(), chunks, told)
+                    _name_dimensions(file[name], source)
+                else:
+                    _write_group(file, source, chunks, told, path.lower().endswith(_NETCDF))
+            if verify:
+                _verify(source, open(draft, mode="r"))
+            _sync(draft)
+            os.replace(draft, path)
     except BaseException:
         if os.path.exists(draft):
             os.unlink(draft)
         raise
+
+
+@contextlib.contextmanager
+def new_file(path: str, **options: Any) -> Iterator[Any]:
+    """A new file of h5py. Datasets are flushed before they are closed: HDF5 ends the process if it cannot write when it
+    closes something. After an error, what it still writes is discarded.
+
+    Raises
+    ------
+    OSError
+        The file cannot be written.
+    """
+    file = import_h5py().File(path, "w", **options)
+    try:
+        yield file
+        file.flush()
+    except BaseException as error:
+        with contextlib.suppress(Exception):  # a driver without a descriptor; the null device has no length to set
+            null = os.open(os.devnull, os.O_RDWR)
+            os.dup2(null, file.id.get_vfd_handle())
+            os.close(null)
+            file.close()
+        number = re.search(r"file write failed: .*errno = (\d+)", str(error), re.DOTALL)
+        if number is not None and not isinstance(error, Error):
+            raise OSError(int(number[1]), os.strerror(int(number[1])), path) from error
+        raise
+    file.close()
 
 
 def _name_of(source: Array) -> str:
@@ -256,6 +293,7 @@ def _write_array(
                 _put(made, block.box, block.data, source)
                 if told is not None and told(path, min(total, block.box[0].stop * row_bytes), total) is False:
                     raise CancelledError("the caller stopped it")
+    made.flush()
 
 
 def _has_bytes(source: Array) -> bool:

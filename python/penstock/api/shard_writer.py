@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock import _core
-from penstock.api.hdf5_writer import import_h5py
+from penstock.api.hdf5_writer import import_h5py, new_file
 from penstock.api.written_values import for_tiff, for_zarr
 from penstock.core.array import Array, Progress
 from penstock.core.context import current_context
@@ -285,12 +285,12 @@ def _write_with(path: str, write: Callable[[str], None]) -> int:
 
 
 def _write_hdf5(path: str, made: npt.NDArray[Any], name: str, options: dict[str, Any]) -> int:
-    h5py = import_h5py()
+    import_h5py()
 
     def write(draft: str) -> None:
-        with h5py.File(draft, "w") as file:
+        with new_file(draft) as file:
             try:
-                file.create_dataset(name, data=made, **_hdf5_options(made, options))
+                file.create_dataset(name, data=made, **_hdf5_options(made, options)).flush()
             except (TypeError, ValueError) as error:
                 if options:
                     raise InvalidArgumentError(f"h5py does not take {options}: {error}") from error
