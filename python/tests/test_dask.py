@@ -34,6 +34,13 @@ def test_blocks_are_read_unchanged(array: ps.Array) -> None:
     np.testing.assert_allclose(made.mean(axis=0).compute(), array[:].mean(axis=0))
 
 
+def test_bytes_of_blocks_are_numbers_or_text(array: ps.Array) -> None:
+    assert penstock.dask.blocks(array, "9600B") == penstock.dask.blocks(array, 9600) == (20, 50)
+    assert all(type(length) is int for length in penstock.dask.blocks(array, 9600.0))  # type: ignore[arg-type]
+    with pytest.raises(ps.InvalidArgumentError, match="block_bytes must be a number of bytes"):
+        penstock.dask.blocks(array, -1)
+
+
 def test_from_array_of_dask_takes_arrays_too(array: ps.Array) -> None:
     np.testing.assert_array_equal(dask_array.from_array(array).compute(), array[:])
 

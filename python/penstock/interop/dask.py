@@ -13,7 +13,7 @@ from penstock.api.shared_copy import SharedCopy, Steps, has_two_passes, shared_c
 from penstock.core.array import Array
 from penstock.core.errors import InvalidArgumentError, UnsupportedError
 from penstock.core.group import Group
-from penstock.core.sizes import check_count
+from penstock.core.sizes import check_count, parse_bytes
 
 if TYPE_CHECKING:
     import dask.array
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["blocks", "convert", "from_array", "rechunk"]
 
 
-def blocks(array: Array, block_bytes: int = 128 << 20) -> tuple[int, ...]:
+def blocks(array: Array, block_bytes: int | str = 128 << 20) -> tuple[int, ...]:
     """Return a block shape for Dask: whole storage objects (shards, else chunks), as many as fit into `block_bytes`.
 
     Blocks grow from the last axis to the first, so that a block is one run of storage if possible. A larger object is
@@ -33,12 +33,17 @@ def blocks(array: Array, block_bytes: int = 128 << 20) -> tuple[int, ...]:
     array
         An open array.
     block_bytes
-        The most bytes of a block, decoded.
+        The most bytes of a block, decoded; or text such as "128MiB".
 
     Returns
     -------
     tuple of int
         The length of a block along each axis, in elements.
+
+    Raises
+    ------
+    InvalidArgumentError
+        `block_bytes` is not a number of bytes.
 
     Examples
     --------
@@ -49,7 +54,7 @@ def blocks(array: Array, block_bytes: int = 128 << 20) -> tuple[int, ...]:
     """
     unit = tuple(min(n, max(1, length)) for n, length in zip(array.shards or array.chunks, array.shape, strict=True))
     inner = tuple(min(n, max(1, length)) for n, length in zip(array.chunks, array.shape, strict=True))
-    most = max(1, block_bytes // max(1, array.dtype.itemsize))
+    most = max(1, parse_bytes(block_bytes, "block_bytes") // max(1, array.dtype.itemsize))
     shape = list(unit)
     for axis in range(len(shape)):
         if math.prod(shape) <= most:
