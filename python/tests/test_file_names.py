@@ -89,3 +89,13 @@ def test_an_archive_without_arrays_is_reported(tmp_path: Path) -> None:
     np.savez(tmp_path / "none.npz")
     with pytest.raises(ps.NotFoundError, match="holds no arrays"):
         ps.open(tmp_path / "none.npz")
+
+
+def test_names_with_a_nul_are_refused(tmp_path: Path) -> None:
+    name = f"{tmp_path}/a\0b.zarr"
+    ps.save(tmp_path / "a", VALUES)  # the name before the NUL
+    for call in (lambda: ps.save(name, VALUES), lambda: ps.create_group(name, overwrite=True), lambda: ps.open(name)):
+        with pytest.raises(ps.InvalidArgumentError, match=r"a path must not contain a NUL: '.*/a\?b.zarr'"):
+            call()
+    np.testing.assert_array_equal(ps.open(tmp_path / "a")[...], VALUES)
+    assert os.listdir(tmp_path) == ["a"]

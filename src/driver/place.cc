@@ -184,6 +184,10 @@ result<local_place> find_local_place(std::string_view uri, const place_options& 
   std::error_code failed;
   std::string path(given);
   if (is_uri && !is_there(path)) path = percent_decode(path);
+  if (path.find('\0') != std::string::npos) {  // the system would use the name before it
+    std::replace(path.begin(), path.end(), '\0', '?');
+    return error(errc::invalid_argument, fmt::format("a path must not contain a NUL: '{}'", path));
+  }
   if (!is_normal(path)) path = std::filesystem::absolute(path, failed).lexically_normal().string();
   if (failed) return error(errc::io_error, fmt::format("'{}': {}", given, failed.message()));
   while (path.size() > 1 && path.back() == '/') path.pop_back();
