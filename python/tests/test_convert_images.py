@@ -385,3 +385,9 @@ def test_the_part_of_a_crs_that_has_keys_is_written(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="the whole coordinate system .* is not written: the vertical system"):
         made = ps.convert(group["v"], tmp_path / "v.tif")
     assert made.epsg == 32632
+
+
+@pytest.mark.parametrize("shape", [(), (5,), (1, 2, 3, 4)])
+def test_arrays_of_other_ranks_than_images_are_refused(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    with pytest.raises(ps.InvalidArgumentError, match=r"a TIFF has the shape \(band, y, x\) or \(y, x\), not"):
+        ps.convert(ps.create_array({}, data=np.ones(shape)), tmp_path / "a.tif")

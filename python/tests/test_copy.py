@@ -354,3 +354,12 @@ def test_datasets_that_are_not_arrays_are_omitted_and_named(tmp_path):
     assert copied["a/links"][...].tolist() == ["/a"]
     np.testing.assert_array_equal(copied["a/x"][...], np.arange(6).reshape(2, 3))
     np.testing.assert_array_equal(copied["y"][...], np.arange(4.0))
+
+
+@pytest.mark.parametrize("yes", [np.True_, 1])
+def test_flags_and_lengths_may_be_numpys(yes, tmp_path):
+    a = ps.create_array({}, data=np.ones((8, 8)), chunks=(2, 2))
+    for _ in range(2):
+        assert ps.copy(a, tmp_path / "b.zarr", shards=np.array([4, 4]), overwrite=yes).shards == (4, 4)
+        ps.create_group(tmp_path / "c.zarr", overwrite=yes)
+    assert ps.copy(a, tmp_path / "b.zarr", shards=(4, 4), resume=yes, durable=yes).shards == (4, 4)

@@ -541,3 +541,10 @@ def test_an_open_array_does_not_overwrite_its_own_files(tmp_path: Path) -> None:
     with pytest.raises(ps.InvalidArgumentError, match="own files would be replaced"):
         ps.save_shards(ps.open_shards(tmp_path / "s_*.npy"), tmp_path / "s_{}.npy", rows=3)
     assert {each: each.read_bytes() for each in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize("name", ["rows", "shards"])
+def test_numbers_of_rows_and_shards_are_at_most_63_bits(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ps.InvalidArgumentError, match=rf"{name} must be less than 2\*\*63"):
+        ps.save_shards(np.zeros((3, 2)), tmp_path / "x_{}.npy", **{name: 2**64})
+    assert list(tmp_path.iterdir()) == []

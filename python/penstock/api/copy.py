@@ -204,13 +204,15 @@ class CopyJob:
             more = {**more, "threads": check_threads(operator.index(more["threads"]))}
         self.store, self.inside, zarr_format = place_of_copy(target, path, target_options, self.context, zarr_format)
         made_as = zarr_format or (2 if source.format == "zarr2" else 3)
+        is_auto = isinstance(shards, str) and shards == AUTO
         self.options: dict[str, Any] = {
             "chunks": None if chunks is None else rule_text(chunks, "chunks"),
-            "auto_shards": isinstance(shards, str) and shards == AUTO,
+            "auto_shards": is_auto,
             "no_shards": shards is False,
-            "shards": None if shards is None or shards is False or shards == AUTO else rule_text(shards, "shards"),
+            "shards": None if shards is None or shards is False or is_auto else rule_text(shards, "shards"),
             "zarr_format": zarr_format,
             **more,
+            **{name: bool(more[name]) for name in ("overwrite", "resume", "durable")},
             "progress": _line(more["progress"]),
         }
         if codecs is not None:

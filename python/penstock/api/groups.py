@@ -72,7 +72,7 @@ def create_group(
     check_name(target, path, storage_options)
     check_format(zarr_format)
     context = current_context() if context is None else context
-    text = None if attributes is None else to_json(dict(attributes))
+    text, overwrite, durable = None if attributes is None else to_json(dict(attributes)), bool(overwrite), bool(durable)
     if isinstance(target, Group):
         zarr_format = format_below(target, zarr_format)
         child = Group(_core.create_group(target, context, os.fsencode(path), zarr_format, overwrite, text, durable))

@@ -63,7 +63,7 @@ def options_of(array: Array, group: Group | None) -> tuple[dict[str, Any], dict[
         else:
             made["crs"] = _crs_of(reference)
     made["nodata"] = nodata_of(array, attributes)
-    made |= meaning_of_bands(attributes, 1 if array.ndim == 2 else array.shape[0])
+    made |= meaning_of_bands(attributes, array.shape[0] if array.ndim == 3 else 1)
     if attributes.get("AREA_OR_POINT") in ("Area", "Point"):
         made["area_or_point"] = attributes["AREA_OR_POINT"]
     texts = {
