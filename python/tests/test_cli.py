@@ -542,6 +542,21 @@ def test_convert_needs_no_standard_error_and_prints_the_bytes_of_names(tmp_path:
     assert (done.returncode, done.stdout) == (0, words[-1] + b": an array (3,) in zarr3\n")
 
 
+def test_verbs_of_python_open_patterns_and_folders(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    values = np.arange(12, dtype="u1").reshape(4, 3)
+    for number in range(2):
+        np.save(tmp_path / "run" / f"x_{number}.npy", values[2 * number : 2 * number + 2])
+    for source, target in (("run/x_*.npy", "a.npy"), ("run", "b.npy")):
+        run("convert", source, target, cwd=tmp_path)
+        assert np.array_equal(np.load(tmp_path / target), values)
+    run("read", "run/x_*.npy", "-o", "c.png", cwd=tmp_path)
+    assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
+    assert "matches 'y_*.npy'" in run("convert", "run/y_*.npy", "d.npy", cwd=tmp_path, status=1).stderr
+    (tmp_path / "empty").mkdir()
+    assert "no array or group at" in run("convert", "empty", "d.npy", cwd=tmp_path, status=1).stderr
+
+
 def test_verbs_of_python_take_the_flags_of_all_verbs(tmp_path: Path) -> None:
     (tmp_path / "x.bin").write_bytes(bytes(range(12)))
     zarray = {"zarr_format": 2, "shape": [3, 4], "chunks": [3, 4], "dtype": "|u1", "compressor": None, "filters": None}

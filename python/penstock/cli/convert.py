@@ -98,7 +98,7 @@ def main(arguments: list[str]) -> int:
     try:
         context = Context(threads=given.threads)
         made = convert(
-            open(given.source, mode="r", context=context, **how) if how else given.source,
+            storage.open_source(given.source, how, context),
             given.target,
             **options,
             dry_run=given.dry_run,

@@ -40,7 +40,7 @@ def main(arguments: list[str]) -> int:
     except Error as error:
         return fail(error, as_json, 2)
     try:
-        a = open_array(given.URI, mode="r", **how)
+        a = storage.open_source(given.URI, how)
         if not isinstance(a, Array):
             raise InvalidArgumentError(f"'{given.URI}' is a group, not an array")
         if a.dtype.kind not in "biufc":

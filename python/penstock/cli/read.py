@@ -93,7 +93,7 @@ def main(arguments: list[str]) -> int:
     except Error as error:
         return fail(error, as_json, 2 if isinstance(error, InvalidArgumentError) else 1)
     try:
-        a = open_array(given.target, mode="r", **how)
+        a = storage.open_source(given.target, how)
         if not isinstance(a, Array):
             raise InvalidArgumentError(f"'{given.target}' is a group, not an array")
         values = read_window(a, given.bounds, given.shape, given.resampling, threads=given.threads)

@@ -1,14 +1,18 @@
-"""Flags of the command line for access to remote storage: those of the C++ verbs."""
+"""The sources of verbs that are written in Python, and their flags for access to remote storage: as of the C++ verbs."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
 from typing import Any
 
 from penstock import _core
 from penstock.api.open import open
+from penstock.api.shards import open_shards
 from penstock.core.array import Array
-from penstock.core.errors import InvalidArgumentError
+from penstock.core.context import Context
+from penstock.core.errors import InvalidArgumentError, NotFoundError
 from penstock.core.group import Group
 
 
@@ -40,3 +44,21 @@ def options_of(given: argparse.Namespace) -> dict[str, Any]:
         made["headers"] = headers
     options: dict[str, Any] = {"storage_options": made} if made else {}
     return options | {"allow_local": True} if given.allow_local else options
+
+
+def open_source(uri: str, options: dict[str, Any], context: Context | None = None) -> Array | Group:
+    """Open what a URI names, with `options_of` the flags. A pattern, or a folder of files, is one array."""
+    try:
+        return open(uri, mode="r", context=context, **options)
+    except NotFoundError:
+        if not _core.is_shard_pattern(os.fsencode(uri)):
+            with contextlib.suppress(NotFoundError, InvalidArgumentError):
+                if os.path.isdir(uri):
+                    return _one_array(uri, options, context)
+            raise
+    return _one_array(uri, options, context)
+
+
+def _one_array(files: str, options: dict[str, Any], context: Context | None) -> Array:
+    made: Array = open_shards(files, context=context, **options)
+    return made
