@@ -8,6 +8,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, MutableMapping
 from pathlib import Path
@@ -284,6 +285,28 @@ def test_two_processes_do_not_share_a_scratch_file(tmp_path: Path) -> None:
 
     ps.rechunk(tmp_path / "a.zarr", tmp_path / "b.zarr", (64, 3, 16), memory="64KiB", threads=1, progress=slow)
     assert started
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_copy_is_stopped_within_a_block(threads: int) -> None:
+    stopped = threading.Event()
+
+    class Slow(Counting):
+        def __getitem__(self, key: str) -> bytes:
+            if key.startswith("c/"):
+                stopped.wait(0.002)
+            return super().__getitem__(key)
+
+    store = Slow()
+    a = ps.create_array(store, data=np.ones((200, 10)), chunks=(1, 10))
+
+    def stop(path: str, done: int, total: int) -> bool:
+        stopped.set()
+        return False
+
+    with pytest.raises(ps.CancelledError):
+        ps.copy(a, {}, chunks=(200, 10), threads=threads, progress=stop)
+    assert 0 < sum(key.startswith("c/") for key in store.reads) < 200
 
 
 MEMORY = """

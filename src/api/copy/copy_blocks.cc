@@ -111,8 +111,16 @@ result<> block_copier::each(std::uint64_t count, unsigned pass, unsigned passes,
   }
   const bool waits = workers > with_.threads;  // more workers than threads: some of them wait for the device
   copy_pieces work(shown, from_.context()->state(), with_.path, total);
-  return work.run(static_cast<std::size_t>(last - first), workers, waits,
-                  [&, begin = first](std::size_t i, std::uint64_t& bytes) { return piece(begin + i, bytes); });
+  pieces_ = &work;
+  auto done = work.run(static_cast<std::size_t>(last - first), workers, waits,
+                       [&, begin = first](std::size_t i, std::uint64_t& bytes) { return piece(begin + i, bytes); });
+  pieces_ = nullptr;
+  return done;
+}
+
+progress_fn block_copier::stopper() const {
+  if (!with_.options.progress || pieces_ == nullptr) return {};
+  return [work = pieces_](const read_progress&) { return work->goes_on(); };
 }
 
 result<output_block> block_copier::memory_for(const box& block) const {
@@ -123,6 +131,7 @@ result<> block_copier::read(const array& of, const box& block, std::byte* to, st
   read_options options;
   options.arena = std::move(arena);
   options.threads = left_for_each_;
+  options.progress = stopper();
   if (has_gaps(of.type())) {
     const std::uint64_t count = elements(block);
     PENSTOCK_ASSIGN(const output_block stored, from_.context()->state().outputs().take(count * of.type().item_bytes()));
@@ -136,6 +145,7 @@ result<> block_copier::read(const array& of, const box& block, std::byte* to, st
 result<> block_copier::write(const box& block, const std::byte* values) {
   write_options options;
   options.threads = left_for_each_;
+  options.progress = stopper();
   options.durable = with_.options.durable;
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): a write only reads from it
   auto* const at = const_cast<std::byte*>(values);

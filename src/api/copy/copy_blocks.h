@@ -21,6 +21,8 @@
 
 namespace penstock::inline v0 {
 
+class copy_pieces;
+
 /// Executes a plan: reads blocks of one array, and writes blocks of the other or compares them.
 class block_copier {
  public:
@@ -57,6 +59,9 @@ class block_copier {
   /// Elements in the copy's type.
   result<> read(const array& of, const box& block, std::byte* to, std::shared_ptr<item_arena> arena = nullptr) const;
   result<> write(const box& block, const std::byte* values);
+  /// For reads and writes of blocks, which may be as large as the memory: the copy can be stopped within them. Empty:
+  /// nothing stops it.
+  progress_fn stopper() const;
   bool skips(const box& block);
   /// Of elements between reading and writing: structures have no gaps between their fields then.
   const dtype& copied_type() const noexcept { return has_gaps(from_.type()) ? to_.type() : from_.type(); }
@@ -89,6 +94,7 @@ class block_copier {
   const rechunk_plan& plan_;
   const settings with_;
   const unsigned left_for_each_;
+  copy_pieces* pieces_ = nullptr;  // of the current pass
   std::atomic<std::uint64_t> written_{0}, objects_{0}, skipped_{0};
   std::mutex mutex_;  // protects the members below
   std::unordered_map<chunk_id, std::shared_ptr<open_block>> open_;

@@ -1,6 +1,8 @@
 #include "api/copy/copy_pieces.h"
 
 #include <algorithm>
+#include <chrono>
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -8,6 +10,11 @@
 #include "engine/context_state.h"
 
 namespace penstock::inline v0 {
+namespace {
+
+constexpr std::chrono::milliseconds kPollInterval{20};
+
+}  // namespace
 
 result<> copy_pieces::run(std::size_t count, unsigned workers, bool waits, const piece_fn& piece) {
   const auto work = [&](std::size_t i, unsigned) -> result<> {
@@ -18,7 +25,14 @@ result<> copy_pieces::run(std::size_t count, unsigned workers, bool waits, const
   };
   const auto all = std::make_shared<batch_job>(count, work, waits);
   const std::size_t useful = std::clamp<std::size_t>(count, 1, std::max(1U, workers));
-  with_.executor().run(all, static_cast<unsigned>(useful), {}, {});
+  std::function<void()> poll;  // the calling thread may wait for the pieces of others, and only it sees signals
+  if (options_.progress) {
+    poll = [&] {
+      if (!goes_on()) all->cancel();
+    };
+  }
+  with_.executor().run(all, static_cast<unsigned>(useful), poll, kPollInterval);
+  if (stopped_) return error(errc::cancelled, "the copy was stopped");
   PENSTOCK_TRY(all->outcome());
   return reported_bytes_ == done_bytes_ ? result<>() : report();
 }
@@ -27,8 +41,11 @@ result<> copy_pieces::report() {
   if (!options_.progress) return {};
   const std::unique_lock lock(mutex_, std::try_to_lock);  // the next report or `run` includes a skipped one
   if (!lock.owns_lock()) return {};
-  reported_bytes_ = done_bytes_;
-  if (options_.progress({path_, reported_bytes_, total_bytes_})) return {};
+  if (!stopped_) {
+    reported_bytes_ = done_bytes_;
+    stopped_ = !options_.progress({path_, reported_bytes_, total_bytes_});
+  }
+  if (!stopped_) return {};
   return error(errc::cancelled, "the copy was stopped");
 }
 

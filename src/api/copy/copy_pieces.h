@@ -25,6 +25,8 @@ class copy_pieces {
   /// \param workers  The number of pieces at a time; they begin in order.
   /// \param waits    Whether a piece spends most of its time waiting for storage.
   result<> run(std::size_t count, unsigned workers, bool waits, const piece_fn& piece);
+  /// Reports progress within a piece. Thread-safe. Returns false if the copy was stopped.
+  bool goes_on() { return report().ok(); }
   std::uint64_t done_bytes() const noexcept { return done_bytes_; }
 
  private:
@@ -35,8 +37,9 @@ class copy_pieces {
   std::string path_;
   std::uint64_t total_bytes_;
   std::atomic<std::uint64_t> done_bytes_{0};
-  std::mutex mutex_;
+  std::mutex mutex_;                  ///< of calls of `progress`, and of the members below
   std::uint64_t reported_bytes_ = 0;  ///< by the last report
+  bool stopped_ = false;              ///< `progress` returned false
 };
 
 }  // namespace penstock::inline v0
