@@ -1,4 +1,4 @@
-"""The sources of verbs that are written in Python, and their flags for access to remote storage: as of the C++ verbs."""
+"""The sources of verbs that are written in Python, and their flags for remote storage: those of the C++ verbs."""
 
 from __future__ import annotations
 
