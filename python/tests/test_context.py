@@ -42,6 +42,13 @@ def test_a_context_has_the_requested_threads():
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system has no affinity of processes")
+def test_too_many_threads_are_refused():
+    for threads in (1025, 2**32):
+        with pytest.raises(ps.InvalidArgumentError, match="at most 1024 threads"):
+            ps.Context(threads=threads)
+    assert ps.Context(io_concurrency=2**32)
+
+
 def test_a_context_has_one_thread_for_each_processor_that_the_process_may_use():
     code = """if True:
         import os

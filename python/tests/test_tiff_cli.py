@@ -310,6 +310,9 @@ def test_pictures_that_cannot_be_written_are_errors(tmp_path):
     assert "cannot write" in run(*common, tmp_path / "none" / "a.png", status=1).stderr
     assert "resource_exhausted" in run(*common, tmp_path / "a.png", "--shape", "10000000", "10000000", status=1).stderr
     assert "--shape" in run(*common, tmp_path / "a.png", "--shape", "0", "4", status=2).stderr
+    ps.create_array(tmp_path / "none.zarr", shape=(0, 3, 4), dtype="u1")
+    failed = run("read", tmp_path / "none.zarr", "-o", tmp_path / "none.png", status=1).stderr
+    assert "a picture of the shape (0, 3, 4) has no pixels" in failed
     (tmp_path / "link.png").symlink_to("a.png")
     run(*common, tmp_path / "link.png")
     assert (tmp_path / "link.png").is_symlink()

@@ -177,6 +177,8 @@ def _transform(of: Sequence[float], size: Sequence[int], shape: Sequence[int], b
 
 def picture(values: npt.NDArray[Any], a: Array) -> npt.NDArray[np.uint8]:
     """Return the pixels of a PNG of values read from `a`: in its colours if it is a TIFF."""
+    if not values.size:
+        raise InvalidArgumentError(f"a picture of the shape {values.shape} has no pixels", f"array '{a.uri}'")
     nodata = getattr(a, "nodata", None)
     if not isinstance(a, TiffArray):
         return to_pixels(values, nodata)
