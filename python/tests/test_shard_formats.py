@@ -350,6 +350,19 @@ def test_a_flipped_byte_of_a_table_is_found(tmp_path: Path) -> None:
     assert (bad.returncode, "s_1.parquet" in bad.stdout) == (1, True), bad.stderr
 
 
+def test_a_file_that_cannot_be_opened_is_left_to_the_cpp_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from penstock.cli import check
+
+    def refuse(*_: Any) -> None:
+        raise PermissionError
+
+    (tmp_path / "a.json").write_text('{"kind": "tables"}')
+    monkeypatch.setattr("builtins.open", refuse)
+    assert not check.takes([str(tmp_path / "a.json")])
+
+
 def test_shards_are_written_one_by_one(tmp_path: Path) -> None:
     values = np.arange(30.0).reshape(10, 3)
     for suffix in (".h5", ".parquet", ".arrow"):

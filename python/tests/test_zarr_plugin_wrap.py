@@ -258,6 +258,16 @@ def test_other_orders_and_text_bypass_zarr_python_both_ways(name, tmp_path):
     assert "selections, written: array" in shown
 
 
+@pytest.mark.parametrize(("shape", "key"), [((), 0), ((0, 3), 0), ((4, 3), 9)])
+def test_text_outside_of_an_array_is_refused_as_zarr_python_does(shape, key):
+    theirs = zarr.create_array({}, shape=shape, dtype="str", chunks=tuple(max(1, n) for n in shape))
+    with pytest.raises(IndexError) as expected:
+        theirs[key] = "x"
+    with pytest.raises(IndexError) as found:
+        pz.wrap(theirs)[key] = "x"
+    assert type(found.value) is type(expected.value)
+
+
 def test_it_stays_valid_when_the_array_changes():
     _, ours = pair(MemoryStore())
     ours.resize((60, 41))

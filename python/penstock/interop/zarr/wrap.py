@@ -344,7 +344,7 @@ class Array(_Array):  # type: ignore[misc]
                     engine.array._write(selection, value, engine.threads, None, False, engine.keeps_empty)
             else:
                 written = _core.write_plain(engine.array, selection, value, engine.keeps_empty)
-        except (CorruptDataError, InvalidArgumentError, *_OF_STORES):
+        except (CorruptDataError, InvalidArgumentError, OutOfRangeError, *_OF_STORES):
             return False  # the pipeline finds the error, too, and reports it with zarr-python's message
         if written:
             count("write", "array")
