@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <set>
@@ -75,6 +76,13 @@ double half_to_double(const std::byte* item) {
   return (bits & 0x8000) != 0 ? -value : value;
 }
 
+/// x87's 80 bits in 16 bytes, of which the others have no meaning.
+long double extended_of(const std::byte* item) {
+  long double value = 0;
+  std::memcpy(&value, item, std::min<std::size_t>(sizeof value, 10));
+  return value;
+}
+
 /// A floating number of that many bits as a double.
 double floating_of(bool brain, std::uint32_t bits, const std::byte* item) {
   if (brain) {
@@ -115,6 +123,8 @@ class item_comparer {
       case dtype_kind::floating:
       case dtype_kind::brain_float:
         return close(number(a), number(b));
+      case dtype_kind::extended_float:
+        return close(extended_of(a), extended_of(b));
       case dtype_kind::complex: {
         const std::uint32_t half = type_.bits() / 2;
         const bool brain = type_.format() == float_format::bfloat16;
@@ -147,10 +157,12 @@ class item_comparer {
     const unsigned shift = 64 - 8 * std::min<std::uint32_t>(bytes, 8);
     return static_cast<double>(static_cast<std::int64_t>(bits << shift) >> shift);
   }
-  bool close(double a, double b) {
+  template <class T>
+  bool close(T a, T b) {
     if (a == b || (std::isnan(a) && std::isnan(b))) return true;
-    const double apart = std::abs(a - b);
-    if (std::isfinite(apart)) largest_ = std::max(largest_, apart);
+    const T apart = std::abs(a - b);
+    if (std::isfinite(apart))
+      largest_ = std::max(largest_, static_cast<double>(std::min<T>(apart, std::numeric_limits<double>::max())));
     return std::isfinite(apart) && apart <= atol_ + rtol_ * std::abs(b);
   }
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import penstock as ps
 import pytest
+from support.program import run_program
 
 h5py = pytest.importorskip("h5py")
 pytestmark = pytest.mark.skipif(
@@ -156,3 +157,17 @@ def test_devices_do_not_support_them(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", VALUES)
     with pytest.raises((BufferError, ps.Error)):
         ps.open(tmp_path / "x.npy").read().__dlpack__()
+
+
+def test_the_program_compares_values_not_padding(tmp_path):
+    a, b = VALUES.copy(), VALUES.copy()
+    b.view("u1").reshape(-1, 16)[:, 10:] = 7
+    b[0] = -b[0]  # -0
+    np.save(tmp_path / "a.npy", a)
+    np.save(tmp_path / "b.npy", b)
+    assert run_program("diff", tmp_path / "a.npy", tmp_path / "b.npy").returncode == 0
+    b[1] *= 2
+    np.save(tmp_path / "b.npy", b)
+    done = run_program("diff", tmp_path / "a.npy", tmp_path / "b.npy")
+    assert (done.returncode, "1 of 6 elements differs, first at (1,): 1.5 and 3.0" in done.stdout) == (1, True)
+    assert run_program("diff", tmp_path / "a.npy", tmp_path / "b.npy", "--rtol", "0.5").returncode == 0
