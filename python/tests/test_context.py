@@ -42,6 +42,16 @@ def test_a_context_has_the_requested_threads():
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system has no affinity of processes")
+@pytest.mark.parametrize("threads", [np.int64(2), 2**40])
+def test_threads_of_one_call_are_any_whole_number(threads):
+    a = ps.create_array({}, data=np.ones((4, 3)), chunks=(2, 2))
+    assert a.read(threads=threads).sum() == ps.copy(a, {}, chunks=(1, 1), threads=threads)[...].sum() == 12
+    a.appender(threads=threads).close()
+    for wrong in (0, 2.0, "2"):
+        with pytest.raises(ps.InvalidArgumentError, match="threads must be"):
+            ps.copy(a, {}, threads=wrong)
+
+
 def test_too_many_threads_are_refused():
     for threads in (1025, 2**32):
         with pytest.raises(ps.InvalidArgumentError, match="at most 1024 threads"):

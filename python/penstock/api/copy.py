@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import operator
 import os
 import warnings
 from collections import Counter
@@ -200,8 +199,6 @@ class CopyJob:
         self.source = source._opened() if isinstance(source, Array) else source
         if zarr_format is not None:
             check_format(zarr_format)
-        if more["threads"] is not None:
-            more = {**more, "threads": check_threads(operator.index(more["threads"]))}
         self.store, self.inside, zarr_format = place_of_copy(target, path, target_options, self.context, zarr_format)
         made_as = zarr_format or (2 if source.format == "zarr2" else 3)
         is_auto = isinstance(shards, str) and shards == AUTO
@@ -213,6 +210,7 @@ class CopyJob:
             "zarr_format": zarr_format,
             **more,
             **{name: bool(more[name]) for name in ("overwrite", "resume", "durable")},
+            "threads": check_threads(more["threads"]) or None,
             "progress": _line(more["progress"]),
         }
         if codecs is not None:
