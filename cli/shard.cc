@@ -7,6 +7,7 @@
 #include <penstock/shard_writer.h>
 #include "base/counted.h"
 #include "interrupt.h"
+#include "progress.h"
 #include "run.h"
 #include "verbs.h"
 
@@ -30,6 +31,8 @@ int save(const session& speak, const shard_arguments& given) {
   if (!found.ok()) return speak.fail(found.error());
   const auto paths = [&] {
     const stoppable saving;
+    progress_line line("writing");
+    options.progress = line.callback();
     return save_shards(*found, given.pattern, options);
   }();
   if (!paths.ok()) return speak.fail(paths.error());

@@ -440,6 +440,15 @@ class TestSignals:
         assert checking.returncode == 128 + signal.SIGTERM
         assert (stdout, stderr) == (b"", b"")
 
+    def test_interrupted_shard(self, start: Starter, endless: Path, tmp_path: Path) -> None:
+        writing = start("shard", endless, tmp_path / "x_{}.npy", "--shards", "2")
+        self.wait_for(lambda: catches(writing.pid, signal.SIGTERM))
+        time.sleep(0.1)
+        writing.send_signal(signal.SIGTERM)
+        stdout, stderr = writing.communicate(timeout=30)
+        assert writing.returncode == 128 + signal.SIGTERM
+        assert (stdout, stderr) == (b"", b"")
+
     def test_interrupt_while_a_pipe_is_full(self, start: Starter, tmp_path: Path) -> None:
         zarr.create_array(tmp_path / "a", shape=(10**7,), dtype="uint8", chunks=(10**6,))
         writing = start("read", tmp_path / "a", "-o", "-")

@@ -548,3 +548,20 @@ def test_numbers_of_rows_and_shards_are_at_most_63_bits(tmp_path: Path, name: st
     with pytest.raises(ps.InvalidArgumentError, match=rf"{name} must be less than 2\*\*63"):
         ps.save_shards(np.zeros((3, 2)), tmp_path / "x_{}.npy", **{name: 2**64})
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rows": 2, "manifest": "x_1.npy"}, "the manifest has the name of a shard: 'x_1.npy'"),
+        ({"rows": 2, "manifest": "x_9.npy"}, "the manifest has the name of a shard"),
+        ({"rows": 2, "manifest": ""}, "the name of the manifest is empty"),
+        ({"shards": 10**9}, "1000000000 files are too many"),
+    ],
+)
+def test_shards_and_their_manifest_have_names_of_their_own(
+    tmp_path: Path, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ps.InvalidArgumentError, match=message):
+        ps.save_shards(np.zeros((4, 2)), tmp_path / "x_{}.npy", **options)
+    assert list(tmp_path.iterdir()) == []

@@ -22,6 +22,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// The most files of an array: their names and lengths are in memory.
+constexpr std::uint64_t kMostShards = std::uint64_t{1} << 24;
+
 /// The most files that an error names.
 constexpr std::size_t kMostFilesNamed = 5;
 /// The most files of one array. Their names and rows are lists in memory.
@@ -104,9 +107,10 @@ result<std::vector<std::uint64_t>> shard_edges(std::uint64_t length, std::option
     return error(errc::invalid_argument, "give either the rows of each shard or the number of shards");
   if ((rows && *rows == 0) || (shards && *shards == 0))
     return error(errc::invalid_argument, "rows and shards are at least 1");
-  if (const std::uint64_t count = rows ? ceil_div(length, *rows) : *shards; count > kMostFiles)
+  const std::uint64_t count = shards ? *shards : ceil_div(length, *rows);
+  if (count > kMostShards)
     return error(errc::invalid_argument,
-                 fmt::format("an array is written as at most {} files, not as {}", kMostFiles, count));
+                 fmt::format("{} files are too many: at most {} are written", count, kMostShards));
   std::vector<std::uint64_t> out{0};
   if (rows) {
     while (length - out.back() > *rows) out.push_back(out.back() + *rows);
@@ -202,6 +206,9 @@ result<std::vector<std::string>> save_shards(const array& from, std::string_view
   const extents& shape = from.shape();
   const auto named = [&](error why) { return std::move(why).note("array '" + from.uri() + "'"); };
   if (shape.empty()) return named(error(errc::invalid_argument, "an array without dimensions has no rows"));
+  if (from.type().variable_length())
+    return named(error(errc::unsupported,
+                       fmt::format("shards have elements of fixed size, {} has none", from.type().name())));
   save_shards_options how = options;
   if (!how.context) how.context = from.context();
   PENSTOCK_ASSIGN(cut_writer writer, cut_writer::make(pattern, shape, from.type().item_bytes(), how));

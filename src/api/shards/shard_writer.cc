@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <filesystem>
 #include <map>
+#include <system_error>
 #include <utility>
 
 #include "api/shards/shard_arrays.h"
@@ -41,6 +43,19 @@ std::string written_endings() {
   return out;
 }
 
+/// Whether a shard has this path.
+bool is_shard(const shard_pattern& pattern, const std::string& path) {
+  for (std::size_t begin = 0; begin < path.size(); ++begin) {
+    for (std::size_t end = begin + 1; end <= path.size(); ++end) {
+      std::uint64_t number = 0;
+      const auto [last, failed] = std::from_chars(path.data() + begin, path.data() + end, number);
+      if (failed != std::errc() || last != path.data() + end) break;
+      if (pattern.path(number) == path) return true;
+    }
+  }
+  return false;
+}
+
 result<> put(store& files, const std::string& path, std::span<const part> parts) {
   auto done = files.put(key_of_path(path), parts, {});
   if (!done.ok()) return std::move(done).error().note("writing '" + path + "'");
@@ -60,6 +75,10 @@ result<shard_writer> shard_writer::make(std::string_view pattern, shard_writer_o
   if (!options.own_format && !is_written(format_of_suffix(suffix)))
     return error(errc::unsupported, fmt::format("shards are written as {}, not as '{}'", written_endings(), suffix));
   if (options.name.empty()) return error(errc::invalid_argument, "the name of an archive's member is empty");
+  if (options.manifest && options.manifest->empty())
+    return error(errc::invalid_argument, "the name of the manifest is empty");
+  if (options.manifest && is_shard(parsed, (fs::path(parsed.folder()) / *options.manifest).string()))
+    return error(errc::invalid_argument, fmt::format("the manifest has the name of a shard: '{}'", *options.manifest));
   if (!options.context) {
     PENSTOCK_ASSIGN(options.context, context::make());
   }
