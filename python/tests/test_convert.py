@@ -180,7 +180,7 @@ def test_many_files_in_the_working_folder(tmp_path: Path, pattern: str, monkeypa
     np.testing.assert_array_equal(made[...], VALUES)
 
 
-@pytest.mark.parametrize("name", ["b.h5", "b.npy", "b.tif"])
+@pytest.mark.parametrize("name", ["b.h5", "b.npy", "b.tif", "b_{}.npy"])
 def test_progress_is_reported_and_may_stop_it(tmp_path: Path, name: str) -> None:
     if name == "b.h5":
         pytest.importorskip("h5py")

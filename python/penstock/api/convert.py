@@ -214,9 +214,14 @@ def convert(
         unused = [key for key, value in of_zarr.items() if value is not None and key != "shards"]
         if unused:
             raise InvalidArgumentError(f"many files have no option {unused[0]!r}")
+        if target_options:
+            raise InvalidArgumentError(f"target_options are for URIs, not for '{name}'")
+        if context is None and threads is not None:
+            context = Context(threads=check_count(threads, "threads"))
         if not isinstance(source, Array | Group):
             source = open(source, context=context, storage_options=storage_options)
-        return _write_shards(source, name, rows, shards, overwrite, verify, context, options)
+        told = _reported(progress)
+        return _write_shards(source, name, rows, shards, overwrite, verify, context, told, options)
     if rows is not None:
         raise InvalidArgumentError("rows needs many files: a target with '{}' in its name")
     if not is_one_file(target):
@@ -291,8 +296,7 @@ def convert(
         context = Context(threads=check_count(threads, "threads"))
     if not isinstance(source, Array | Group):
         source = open(source, context=context, storage_options=storage_options)
-    line: Callable[..., Any] | None = progress_display("converting") if progress is True else None
-    told = callback_of(progress, "converting") if line is None else lambda _, done, total: line(done, total)
+    told = _reported(progress)
     if format == "hdf5":
         if options:
             raise InvalidArgumentError(f"HDF5 has no option {next(iter(options))!r}")
@@ -317,10 +321,12 @@ def convert(
     return made
 
 
-def _consolidated(group: Group, context: Context | None) -> Group:
-    """The group with the metadata of all its nodes, which is stored at its root."""
-    store, inside = _core.place_of_group(group)
-    return Group(_core.consolidate_metadata(store, current_context() if context is None else context, inside))
+def _reported(progress: Any) -> Callable[[str, int, int], Any] | None:
+    """The function for progress: that of the caller, or a line on stderr."""
+    if progress is not True:
+        return callback_of(progress, "converting")
+    line = progress_display("converting")
+    return lambda _, done, total: line(done, total)
 
 
 def _write_shards(
@@ -331,6 +337,7 @@ def _write_shards(
     overwrite: bool,
     verify: bool,
     context: Context | None,
+    told: Callable[[str, int, int], Any] | None,
     options: dict[str, Any],
 ) -> Array | Group:
     """Many files of one array, and their manifest, which is opened."""
@@ -346,7 +353,8 @@ def _write_shards(
     if there and not overwrite:
         raise InvalidArgumentError(f"'{there[0]}' already exists: overwrite it")
     with contextlib.nullcontext() if context is None else context:
-        save_shards(source, pattern, rows=rows, shards=shards, **options)
+        reported = None if told is None else partial(told, "")
+        save_shards(source, pattern, rows=rows, shards=shards, progress=reported, **options)
     made = open(manifest, context=context)
     if verify and isinstance(made, Array):
         _core.compare(source, made)
