@@ -169,3 +169,10 @@ def test_crops_of_one_batch_have_one_shape_and_batches_may_differ():
         ps.InvalidArgumentError, match=r"one shape: \(2, 12\) and, for sample slice\(0, 3, None\), \(3, 12\)"
     ):
         list(ps.batches(a, [np.s_[0:2], np.s_[0:3]], batch_size=2))
+
+
+def test_samples_that_name_fields_are_refused():
+    a = ps.create_array({}, data=np.zeros(3, [("a", "i4"), ("b", "f4")]))
+    for arrays, sample in ((a, "a"), ([a], (0, ("a", slice(0, 2))))):
+        with pytest.raises(ps.InvalidArgumentError, match="samples have whole elements, not the fields 'a'"):
+            list(ps.batches(arrays, [sample]))

@@ -163,15 +163,22 @@ class CropReader:
 
     def _crop(self, sample: Sample) -> tuple[Array, Any]:
         if self.alone:
-            return self._arrays[0], self._arrays[0]._prepare(sample)[0]
+            return self._selected(self._arrays[0], sample)
         if not (isinstance(sample, tuple) and len(sample) == 2):
             raise InvalidArgumentError(f"a sample is (which array, selection), this one is {sample!r}")
         try:
             array = self._arrays[sample[0]]
         except (KeyError, IndexError, TypeError):
-            known = counted(len(self._arrays), "array")
-            raise InvalidArgumentError(f"sample {sample!r} names none of the arrays ({known})") from None
-        return array, array._prepare(sample[1])[0]
+            raise InvalidArgumentError(f"sample {sample!r} names none of the {len(self._arrays)} arrays") from None
+        return self._selected(array, sample[1])
+
+    @staticmethod
+    def _selected(array: Array, sample: Any) -> tuple[Array, Any]:
+        selection, fields = array._prepare(sample)
+        if fields is not None:
+            message = f"samples have whole elements, not the fields {fields!r}"
+            raise InvalidArgumentError(message, f"array '{array.uri}'")
+        return array, selection
 
 
 def _all_of(ahead: _core._Batches) -> Iterator[Any]:
