@@ -225,5 +225,5 @@ def test_folders_of_hdf5_files_are_created_or_named(tmp_path: Path) -> None:
     pytest.importorskip("h5py")
     np.save(tmp_path / "a.npy", VALUES)
     assert np.array_equal(ps.convert(tmp_path / "a.npy", tmp_path / "b" / "c" / "a.h5")["a"][...], VALUES)
-    with pytest.raises(ps.StorageError, match="a.npy/c.h5' failed: (Not a directory|File exists)"):
+    with pytest.raises(ps.StorageError, match=r"a.npy/c.h5' failed: (Not a directory|File exists)"):
         ps.convert(tmp_path / "a.npy", tmp_path / "a.npy" / "c.h5")

@@ -6,7 +6,6 @@ import contextlib
 import itertools
 import json
 import os
-import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -35,6 +34,7 @@ from penstock.hdf5.grown import grown_shapes, storage_of
 from penstock.netcdf.file import NetcdfGroup
 
 _BLOCK_BYTES = 64 << 20
+_ROOM_BYTES = 8 << 20  # more than h5py caches of a dataset
 _GZIP_LEVEL = 4
 _LARGEST_ATTRIBUTE = (64 << 10) - 512  # of those in an object's header; text of variable length is elsewhere
 _NETCDF = (".nc", ".nc4")
@@ -99,11 +99,19 @@ def new_file(path: str, **options: Any) -> Iterator[Any]:
             os.dup2(null, file.id.get_vfd_handle())
             os.close(null)
             file.close()
-        number = re.search(r"file write failed: .*errno = (\d+)", str(error), re.DOTALL)
-        if number is not None and not isinstance(error, Error):
-            raise OSError(int(number[1]), os.strerror(int(number[1])), path) from error
+        if isinstance(error, RuntimeError) and not isinstance(error, Error):
+            _check_room(path)
         raise
     file.close()
+
+
+def _check_room(path: str) -> None:
+    """Raise the system's error if the file cannot grow: h5py's errors of a flush do not have it."""
+    number = os.open(path, os.O_WRONLY)
+    try:
+        os.posix_fallocate(number, os.fstat(number).st_size, _ROOM_BYTES)
+    finally:
+        os.close(number)
 
 
 def _name_of(source: Array) -> str:
