@@ -17,7 +17,7 @@ from penstock.api.shards import open_shards
 from penstock.cli import bench, convert, doctor, head
 from penstock.cli import check as check_table
 from penstock.cli import read as read_window
-from penstock.cli.output import fail
+from penstock.cli.output import fail, warnings_as_messages
 from penstock.core.array import Array
 from penstock.core.context import Context
 from penstock.core.errors import ResourceExhaustedError
@@ -34,7 +34,8 @@ def main() -> int:
     has_bench = SCENARIOS.exists()
     _occupy_standard_descriptors()
     try:
-        status = _run_in_python(sys.argv[1:], has_bench)
+        with warnings_as_messages():
+            status = _run_in_python(sys.argv[1:], has_bench)
     except KeyboardInterrupt:
         return 130
     except MemoryError as error:

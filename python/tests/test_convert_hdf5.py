@@ -12,6 +12,7 @@ import numpy as np
 import penstock as ps
 import pytest
 from penstock.api import hdf5_writer
+from support.program import run_program
 from test_names_and_formats import VALUES
 
 
@@ -219,6 +220,16 @@ def test_hdf5_that_cannot_be_written_is_an_error_that_leaves_nothing(
     assert done.stderr == f"penstock: io_error: writing '{tmp_path}/b/{name}' failed: File too large\n"
     assert done.returncode == 1
     assert list((tmp_path / "b").iterdir()) == []
+
+
+def test_the_program_prints_warnings_as_messages(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["a"], file["null"] = VALUES, h5py.Empty("f4")
+    done = run_program("convert", "a.h5", "a.zarr", cwd=tmp_path)
+    assert done.returncode == 0
+    assert done.stderr.startswith("penstock: not copied from 'file://")
+    assert done.stderr.count("\n") == 1
 
 
 def test_folders_of_hdf5_files_are_created_or_named(tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ import json
 import os
 import signal
 import sys
+import warnings
+from collections.abc import Iterator
 
 from penstock.cli.printable import printable_lines
 from penstock.core.errors import Error, StorageError
@@ -52,7 +54,21 @@ def fail(error: Error, as_json: bool, status: int = 1) -> int:
         document = {"code": error.code, "message": error.message, "notes": list(error.notes)}
         with contextlib.suppress(Error):  # a failed write of an error message cannot be reported
             show(json.dumps({"error": document}, indent=2))
-    elif sys.stderr is not None:
-        with contextlib.suppress(OSError):
-            print(f"penstock: {printable_lines(str(error))}", file=sys.stderr, flush=True)
+    else:
+        _print_message(str(error))
     return status
+
+
+@contextlib.contextmanager
+def warnings_as_messages() -> Iterator[None]:
+    """Print warnings as the C++ program does, without the place in the code that caused them."""
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_, **__: _print_message(str(message))
+        yield
+
+
+def _print_message(text: str) -> None:
+    """Print to standard error, if that is possible."""
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError):
+            print(f"penstock: {printable_lines(text)}", file=sys.stderr, flush=True)
