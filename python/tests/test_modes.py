@@ -588,3 +588,11 @@ def test_core_modes_are_the_same_for_nodes_of_the_engine() -> None:
     _core.set_mode(a, "r")
     with pytest.raises(ps.ReadOnlyError):
         a[0] = 1
+
+
+def test_an_open_node_is_not_a_target(tmp_path):
+    ps.save(tmp_path / "a.zarr", x=np.ones(3))
+    group = ps.open(tmp_path / "a.zarr")
+    for node in (group, group["x"]):
+        with pytest.raises(ps.InvalidArgumentError, match="is open already"):
+            ps.open(node)

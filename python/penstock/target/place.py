@@ -73,6 +73,8 @@ def place_elsewhere(
     if hasattr(place, "store") and isinstance(getattr(place, "path", None), str):
         inner, target = os.fsencode(place.path), place.store
     made = store_of(target, context)
+    if made is None and isinstance(target, _core.Array | _core.Group):
+        raise InvalidArgumentError(f"'{target.uri}' is open already: a target is a path, a URI or a store")
     if made is None:
         raise InvalidArgumentError(
             f"cannot open {type(target).__name__}: it is not a path, not a dict, and has no get(key)",
