@@ -76,3 +76,28 @@ def test_objects_without_an_array_are_reported(opened: xr.Dataset) -> None:
     for values in (opened.plain.load(), opened.packed + 1, xr.DataArray([1, 2])):
         with pytest.raises(ps.InvalidArgumentError, match="not Penstock's"):
             values.penstock.plan()
+
+
+def test_images_have_an_array(tmp_path: Path) -> None:
+    image = np.arange(24, dtype="u2").reshape(2, 3, 4)
+    ps.save(tmp_path / "a.tif", image, crs=32633, transform=(10, 0, 5e5, 0, -10, 5e6), nodata=3)
+    shown = xr.open_dataset(tmp_path / "a.tif", engine="penstock").band_data
+    assert shown.penstock.array.nodata == 3
+    part = shown[1, ::-1, [3, 0]]
+    np.testing.assert_array_equal(part.penstock.read(), image[1, ::-1][:, [3, 0]])
+    assert part.penstock.plan().requests == 1
+    bands = xr.open_dataset(tmp_path / "a.tif", engine="penstock", band_as_variable=True)
+    np.testing.assert_array_equal(bands.band_2[:2].penstock.read(), image[1, :2])
+
+
+def test_variables_that_are_longer_than_their_array_are_named(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "a.nc", "w") as file:
+        for name, length in (("t", 3), ("v", 2)):
+            file.create_dataset(name, data=np.arange(length), maxshape=(None,), chunks=(2,))
+        file["t"].make_scale("t")
+        file["v"].dims[0].attach_scale(file["t"])
+    shown = xr.open_dataset(tmp_path / "a.nc", engine="penstock")
+    assert shown.v.shape == (3,)
+    with pytest.raises(ps.InvalidArgumentError, match="'v' is longer than its stored array"):
+        shown.v.penstock.read()

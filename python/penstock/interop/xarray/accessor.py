@@ -10,6 +10,7 @@ from xarray.core import indexing
 from penstock.core.array import Array
 from penstock.core.errors import InvalidArgumentError
 from penstock.core.plan import Plan
+from penstock.interop.xarray.hdf5 import GrownArray
 from penstock.interop.xarray.lazy import LazyArray, kind_of, settled
 from penstock.interop.xarray.tiff import RasterArray
 
@@ -98,6 +99,8 @@ class PenstockAccessor:
         key: indexing.ExplicitIndexer | None = None
         layer: Any = self._data.variable._data
         while not isinstance(layer, LazyArray | RasterArray):
+            if isinstance(layer, GrownArray):
+                raise InvalidArgumentError(f"{name} is longer than its stored array: the rest is the fill value")
             if _selects(layer):
                 if key is not None:
                     raise InvalidArgumentError(f"the values of {name} are selected twice: load them in between")
@@ -106,7 +109,7 @@ class PenstockAccessor:
             if layer is None:
                 text = f"the values of {name} are not Penstock's: they are in memory, of Dask or of another engine"
                 raise InvalidArgumentError(text)
-        array = layer.array if isinstance(layer, RasterArray) else layer._array
+        array = layer._array if isinstance(layer, LazyArray) else layer.array
         if not isinstance(array, Array):
             raise InvalidArgumentError(f"the values of {name} are computed from those of several arrays")
         if key is not None and len(key.tuple) != len(array.shape):
