@@ -556,7 +556,8 @@ def test_verbs_of_python_open_patterns_and_folders(tmp_path: Path) -> None:
     values = np.arange(12, dtype="u1").reshape(4, 3)
     for number in range(2):
         np.save(tmp_path / "run" / f"x_{number}.npy", values[2 * number : 2 * number + 2])
-    for source, target in (("run/x_*.npy", "a.npy"), ("run", "b.npy")):
+        np.savez(tmp_path / f"x_{number}.npz", t=values[2 * number : 2 * number + 2], other=0)
+    for source, target in (("run/x_*.npy", "a.npy"), ("run", "b.npy"), ("x_*.npz/t", "e.npy")):
         run("convert", source, target, cwd=tmp_path)
         assert np.array_equal(np.load(tmp_path / target), values)
     run("read", "run/x_*.npy", "-o", "c.png", cwd=tmp_path)

@@ -14,6 +14,7 @@ from penstock.core.array import Array
 from penstock.core.context import Context
 from penstock.core.errors import InvalidArgumentError, NotFoundError
 from penstock.core.group import Group
+from penstock.target.sniff import format_by_name
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -60,5 +61,16 @@ def open_source(uri: str, options: dict[str, Any], context: Context | None = Non
 
 
 def _one_array(files: str, options: dict[str, Any], context: Context | None) -> Array:
-    made: Array = open_shards(files, context=context, **options)
+    pattern, member = _split_at_member(files)
+    made: Array = open_shards(pattern, context=context, **options, **member)
     return made
+
+
+def _split_at_member(files: str) -> tuple[str, dict[str, str]]:
+    """A pattern, and the option of `open_shards` for the path that follows it: 'x_*.h5/group/t2m'."""
+    parts = files.split("/")
+    for at, part in enumerate(parts[:-1], 1):
+        pattern, format = "/".join(parts[:at]), format_by_name(part)
+        if format in ("hdf5", "npz", "zarr") and _core.is_shard_pattern(os.fsencode(pattern)):
+            return pattern, {"dataset" if format == "hdf5" else "path": "/".join(parts[at:])}
+    return files, {}
