@@ -357,6 +357,7 @@ int diff(const session& speak, const diff_arguments& given) {
   if (auto done = found.visit(*a, *b, ""); !done.ok()) return fail(done.error());
   const bool equal = found.equal();
   const int status = speak.as_json ? speak.print_document(found.document()) : speak.print(found.text());
+  if (status == kFailed) return kTrouble;
   return status == kOk && !equal ? kFailed : status;
 }
 

@@ -87,13 +87,19 @@ void occupy_standard_descriptors() {
   }
 }
 
+/// Before the arguments are parsed: errors have the form that they select.
+session session_of(int argc, const char* const* argv) {
+  session out;
+  out.argc = argc;
+  out.argv = argv;
+  for (int i = 1; i < argc; ++i) out.as_json = out.as_json || std::string_view(argv[i]) == "--json";
+  return out;
+}
+
 int run_verb(int argc, const char* const* argv, const opener& others, bool with_bench, const system_namer& namer) {
-  session speak;
-  speak.argc = argc;
-  speak.argv = argv;
+  session speak = session_of(argc, argv);
   if (others) speak.others = &others;
   if (namer) speak.namer = &namer;
-  for (int i = 1; i < argc; ++i) speak.as_json = speak.as_json || std::string_view(argv[i]) == "--json";
   const std::string_view verb = argc > 1 ? argv[1] : "";
   if (verb == "demo" || verb == "convert" || verb == "doctor" || (verb == "bench" && with_bench) ||
       ((verb == "read" || verb == "head") && makes_picture(std::span(argv, argv + argc)))) {
@@ -123,6 +129,13 @@ int run_verb(int argc, const char* const* argv, const opener& others, bool with_
   return line.run(speak, static_cast<int>(joined.size()), joined.data());
 }
 
+/// Reports what no verb has handled.
+int end_with(const error& failure, int argc, const char* const* argv) {
+  const int status = session_of(argc, argv).fail(failure);
+  const bool compares = argc > 1 && std::string_view(argv[1]) == "diff";  // its status 1 is that of a difference
+  return status == kFailed && compares ? kUsage : status;
+}
+
 }  // namespace
 
 int run(int argc, const char* const* argv, const opener& others, bool with_bench, const system_namer& namer) {
@@ -131,9 +144,9 @@ int run(int argc, const char* const* argv, const opener& others, bool with_bench
   try {
     return run_verb(argc, argv, others, with_bench, namer);
   } catch (const std::bad_alloc&) {
-    return session{}.fail(error(errc::resource_exhausted, "out of memory"));
+    return end_with(error(errc::resource_exhausted, "out of memory"), argc, argv);
   } catch (const std::exception& e) {
-    return session{}.fail(error(errc::internal, e.what()));
+    return end_with(error(errc::internal, e.what()), argc, argv);
   }
 }
 

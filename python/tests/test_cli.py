@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import resource
 import shlex
 import signal
 import subprocess
@@ -522,6 +523,23 @@ def test_closed_standard_output_is_an_error_without_a_traceback(tmp_path: Path) 
     assert done.returncode == 1
     assert b"Traceback" not in done.stderr
     assert b"cannot write the output" in done.stderr
+
+
+@pytest.mark.skipif("PENSTOCK_CORE" in os.environ, reason="a sanitizer needs more addresses")
+def test_a_lack_of_memory_or_of_output_is_not_a_difference(tmp_path: Path) -> None:
+    zarr.create_array(tmp_path / "a", shape=(2**42,), dtype="uint8", chunks=(2**42,))
+    words = [*program(), "diff", str(tmp_path / "a"), str(tmp_path / "a"), "--json"]
+    most = 64 << 30
+    done = subprocess.run(
+        words, capture_output=True, timeout=120, check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (most, most)),
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (2, b"")
+    assert json.loads(done.stdout)["error"]["code"] == "resource_exhausted"
+    zarr.create_array(tmp_path / "b", data=np.arange(3))
+    with open("/dev/full", "wb") as full:
+        words = [*program(), "diff", str(tmp_path / "b"), str(tmp_path / "b"), "--json"]
+        assert subprocess.run(words, stdout=full, timeout=120, check=False).returncode == 2
 
 
 @pytest.mark.parametrize("output", ["closed", "full", "without a reader"])
