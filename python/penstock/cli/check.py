@@ -75,14 +75,14 @@ def main(arguments: list[str]) -> int:
     storage.add_flags(parser)
     try:
         given = parser.parse_args(arguments)
-        how = storage.options_of(given)
+        how: dict[str, Any] = {"storage_options": None, **storage.options_of(given)}
     except Error as error:
         return fail(error, "--json" in arguments, 2)
     except SystemExit as ended:  # --help
         return int(ended.code or 0)
     report: dict[str, Any] = {"uri": given.URI, "ok": False, "arrays": []}
     try:
-        array = open_target(given.URI, "", current_context(), **({"storage_options": None} | how))
+        array = open_target(given.URI, "", current_context(), **how)
         assert isinstance(array, JoinedTables)
         bad = check(array, max(1, given.threads))
         cells = sum(len(table.rows) for table in array.tables)
