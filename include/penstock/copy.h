@@ -68,7 +68,8 @@ struct copy_options {
   /// that all of them can access. If a process ends early, all stages except the last can be repeated: they continue as
   /// with `resume`. Not with `overwrite`.
   copy_part part;
-  /// Called on one of the copying threads at a time; false stops the copy (`cancelled`).
+  /// Called on one of the copying threads at a time, also within a block of elements; false stops the copy
+  /// (`cancelled`).
   std::function<bool(const copy_progress&)> progress;
 };
 
