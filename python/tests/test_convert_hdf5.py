@@ -222,6 +222,16 @@ def test_hdf5_that_cannot_be_written_is_an_error_that_leaves_nothing(
     assert list((tmp_path / "b").iterdir()) == []
 
 
+@pytest.mark.parametrize("target", ["b.h5", "b.nc", "b.zarr"])
+def test_datasets_that_cannot_be_read_are_omitted_and_named(tmp_path: Path, target: str) -> None:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["g/a"], file["g/null"] = VALUES, h5py.Empty("f4")
+    with pytest.warns(UserWarning, match="not copied from .*: 'g/null' "):
+        made = ps.convert(tmp_path / "a.h5", tmp_path / target, verify=True)
+    assert list(made["g"]) == ["a"]
+
+
 def test_the_program_prints_warnings_as_messages(tmp_path: Path) -> None:
     h5py = pytest.importorskip("h5py")
     with h5py.File(tmp_path / "a.h5", "w") as file:

@@ -142,7 +142,7 @@ def convert(
         one array. A name with one `{}`: many files of one array, with a manifest, as `penstock.save_shards` writes them
         (`.npy`, `.raw`, ...). Every other name is Zarr: arrays and groups, with attributes and names of dimensions; a
         TIFF with a georeference, or with scales, becomes a group: `band_data`, its coordinates and its grid mapping
-        `spatial_ref`.
+        `spatial_ref`. Datasets of HDF5 files that cannot be read are omitted; a warning names them.
     path
         Within a Zarr target.
     chunks

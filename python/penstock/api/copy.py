@@ -13,22 +13,20 @@ import numpy as np
 
 from penstock import _core
 from penstock.api.create_options import AUTO, check_format, check_name, codecs_of, format_below
-from penstock.api.hdf5_writer import compare_start
+from penstock.api.hdf5_writer import compare_start, nodes_below
 from penstock.api.open import open, open_array
 from penstock.api.written_values import warn_of_place
 from penstock.core.array import Array
 from penstock.core.attributes import to_json
 from penstock.core.chunking import rule_text
 from penstock.core.context import Context, current_context
-from penstock.core.errors import InvalidArgumentError, NotFoundError, UnsupportedError
+from penstock.core.errors import InvalidArgumentError, NotFoundError
 from penstock.core.group import Group
 from penstock.core.progress import ProgressLine, callback_of, progress_display
 from penstock.core.sizes import check_threads, parse_bytes
-from penstock.hdf5.group import Hdf5Group
 from penstock.hdf5.grown import grown_shapes
 from penstock.target.place import check_path, place_of
 
-_MOST_LEVELS = 64  # groups nested deeper count as a loop of links
 Progress = Callable[[str, int, int], Any]
 
 
@@ -248,7 +246,8 @@ def _copy_members(
         raise InvalidArgumentError("a copy either overwrites its destination or resumes, not both")
     makes_metadata = stage in ("whole", "prepare")
     resumes = options["resume"] or not makes_metadata
-    nodes, left_out = _nodes_below(source, options["zarr_format"] or 3)
+    zarr_format = options["zarr_format"] or 3
+    nodes, left_out = nodes_below(source, lambda array: _without_a_type(array.dtype, zarr_format))
     if left_out and makes_metadata and not options.get("check_only"):
         warnings.warn(f"not copied from '{source.uri}': {'; '.join(left_out)}", stacklevel=4)
     _check_names([node for _, node in nodes if isinstance(node, Array)], options)
@@ -337,32 +336,6 @@ def _grown_copy(
 
 def _storage_of(array: Array) -> tuple[Any, ...]:
     return array.dtype, array.chunks, array.shards, array.format
-
-
-def _nodes_below(source: Group, zarr_format: int, path: str = "") -> tuple[list[tuple[str, Array | Group]], list[str]]:
-    """(path, node) of all nodes below a group, parents first; and the datasets that are not arrays, with the reason."""
-    if path.count("/") > _MOST_LEVELS:
-        raise UnsupportedError(f"groups nested deeper than {_MOST_LEVELS}: '{source.uri}'")
-    nodes: list[tuple[str, Array | Group]] = []
-    left_out: list[str] = []
-    for name in source:
-        inner = f"{path}/{name}".strip("/")
-        try:
-            node = source[name]
-        except UnsupportedError as error:
-            if not isinstance(source, Hdf5Group):
-                raise
-            left_out.append(f"'{inner}' ({error.message})")
-            continue
-        if without := isinstance(node, Array) and _without_a_type(node.dtype, zarr_format):
-            left_out.append(f"'{inner}' ({without})")
-            continue
-        nodes.append((inner, node))
-        if isinstance(node, Group):
-            below = _nodes_below(node, zarr_format, inner)
-            nodes += below[0]
-            left_out += below[1]
-    return nodes, left_out
 
 
 def _without_a_type(dtype: np.dtype[Any], zarr_format: int) -> str:

@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -34,6 +35,7 @@ from penstock.hdf5.grown import grown_shapes, storage_of
 from penstock.netcdf.file import NetcdfGroup
 
 _BLOCK_BYTES = 64 << 20
+_MOST_LEVELS = 64  # groups nested deeper count as a loop of links
 _ROOM_BYTES = 8 << 20  # more than h5py caches of a dataset
 _GZIP_LEVEL = 4
 _LARGEST_ATTRIBUTE = (64 << 10) - 512  # of those in an object's header; text of variable length is elsewhere
@@ -124,9 +126,45 @@ def _sync(path: str) -> None:
         os.fsync(file.fileno())
 
 
+def nodes_below(
+    source: Group, without: Callable[[Array], str] = lambda _: "", path: str = ""
+) -> tuple[list[tuple[str, Array | Group]], list[str]]:
+    """(path, node) of all nodes below a group, parents first; and the datasets of HDF5 files that cannot be read, with
+    the reason, and arrays for which `without` returns one."""
+    if path.count("/") > _MOST_LEVELS:
+        raise UnsupportedError(f"groups nested deeper than {_MOST_LEVELS}: '{source.uri}'")
+    nodes: list[tuple[str, Array | Group]] = []
+    left_out: list[str] = []
+    for name in source:
+        inner = f"{path}/{name}".strip("/")
+        try:
+            node = source[name]
+        except UnsupportedError as error:
+            if not isinstance(source, Hdf5Group):
+                raise
+            left_out.append(f"'{inner}' ({error.message})")
+            continue
+        if isinstance(node, Array) and (why := without(node)):
+            left_out.append(f"'{inner}' ({why})")
+            continue
+        nodes.append((inner, node))
+        if isinstance(node, Group):
+            below = nodes_below(node, without, inner)
+            nodes += below[0]
+            left_out += below[1]
+    return nodes, left_out
+
+
+def _members_of(source: Group) -> tuple[list[tuple[str, Array | Group]], list[str]]:
+    return nodes_below(source) if isinstance(source, Hdf5Group) else (list(source.members(max_depth=None)), [])
+
+
 def _write_group(file: Any, source: Group, chunks: Any, told: Told, netcdf: bool) -> None:
     _write_attributes(file, source)
-    members = _in_file_order(source, list(source.members(max_depth=None)))
+    found, left_out = _members_of(source)
+    if left_out:
+        warnings.warn(f"not copied from '{source.uri}': {'; '.join(left_out)}", stacklevel=4)
+    members = _in_file_order(source, found)
     names = {name for _, node in members if isinstance(node, Array) for name in node.dimension_names or ()}
     unknown = [name for name in chunks if name not in names] if isinstance(chunks, Mapping) else []
     if unknown:
@@ -173,7 +211,7 @@ def _unlimited(source: Group, members: list[tuple[str, Array | Group]]) -> dict[
     """The names of the unlimited dimensions, by the path of their group; of many files as one, those of the first."""
     first = source.first_file() if isinstance(source, VirtualGroup) else None
     if isinstance(first, Group):
-        return _unlimited(first, list(first.members(max_depth=None)))
+        return _unlimited(first, _members_of(first)[0])
     out: dict[str, set[str]] = {}
     for path, node in [("", source), *members]:
         if isinstance(node, NetcdfGroup):
@@ -368,7 +406,7 @@ def _verify(source: Array | Group, made: Any) -> None:
     if isinstance(source, Array):
         (name,) = made.keys()
         return _compare(source, made[name])
-    members = list(source.members(max_depth=None))
+    members, _ = _members_of(source)
     grown = grown_shapes(members)
     for path, node in members:
         if path in grown:
