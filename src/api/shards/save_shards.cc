@@ -207,8 +207,8 @@ result<std::vector<std::string>> save_shards(const array& from, std::string_view
   const auto named = [&](error why) { return std::move(why).note("array '" + from.uri() + "'"); };
   if (shape.empty()) return named(error(errc::invalid_argument, "an array without dimensions has no rows"));
   if (from.type().variable_length())
-    return named(error(errc::unsupported,
-                       fmt::format("shards have elements of fixed size, {} has none", from.type().name())));
+    return named(
+        error(errc::unsupported, fmt::format("shards have elements of fixed size, {} has none", from.type().name())));
   save_shards_options how = options;
   if (!how.context) how.context = from.context();
   PENSTOCK_ASSIGN(cut_writer writer, cut_writer::make(pattern, shape, from.type().item_bytes(), how));
