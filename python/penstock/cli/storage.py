@@ -66,7 +66,7 @@ def _one_array(files: str, options: dict[str, Any], context: Context | None) -> 
     return made
 
 
-def _split_at_member(files: str) -> tuple[str, dict[str, str]]:
+def _split_at_member(files: str) -> tuple[str, dict[str, Any]]:
     """A pattern, and the option of `open_shards` for the path that follows it: 'x_*.h5/group/t2m'."""
     parts = files.split("/")
     for at, part in enumerate(parts[:-1], 1):
