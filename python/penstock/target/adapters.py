@@ -282,10 +282,10 @@ class ZarrAdapter(AsyncAdapter):
 
     def __init__(self, store: Any) -> None:
         from zarr.abc.store import OffsetByteRequest, RangeByteRequest, SuffixByteRequest
-        from zarr.core.buffer import default_buffer_prototype
+        from zarr.core.buffer import cpu
 
         self.zarr_store = store
-        self.prototype = default_buffer_prototype()
+        self.prototype = cpu.buffer_prototype  # also if zarr-python's buffers are those of a GPU
         self.range_request, self.offset_request = RangeByteRequest, OffsetByteRequest
         self.suffix_request = SuffixByteRequest
         self.writable = bool(store.supports_writes and not store.read_only)
