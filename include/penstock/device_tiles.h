@@ -39,8 +39,8 @@ struct device_tile {
   stream_handle stream;
 };
 
-/// The tiles of an array in C order, read ahead into device memory: `depth` + 1 buffers that are reused, or one for each
-/// tile if there are fewer, each with a stream of its own.
+/// The tiles of an array in C order, read ahead into device memory: `depth` + 1 buffers that are reused, or one for
+/// each tile if there are fewer, each with a stream of its own.
 ///
 /// A failure on the device is returned with its tile if it is known by then, otherwise as soon as it is known, and
 /// before the end. Therefore the caller is at most two rounds of the buffers ahead of the device. Destroying it cancels
