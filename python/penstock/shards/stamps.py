@@ -47,9 +47,18 @@ class Stamps:
             filesystem.invalidate_cache(path)
         stamp = remote_stamp(filesystem, path)
         opened_by, before = self._opened.get(url, (None, None))
-        if opened_by is filesystem and stamp is not None and stamp != before:  # others report it in another way
+        if stamp is not None and stamp != before and _are_alike(filesystem, opened_by):
             raise ConflictError(f"'{url}' changed since it was opened")
         return "" if stamp is None or stamp == "gone" else stamp
+
+
+def _are_alike(a: Any, b: Any) -> bool:
+    """Whether two file systems of fsspec report the same facts about a file. Each thread has its own."""
+
+    def made_by(fs: Any) -> tuple[Any, ...]:
+        return type(fs), getattr(fs, "storage_args", ()), getattr(fs, "storage_options", {})
+
+    return made_by(a) == made_by(b)
 
 
 class PinnedFiles:
