@@ -374,6 +374,9 @@ def test_files_on_web_servers_are_read_by_the_engine(
         for each in (array, again, ps.open(tmp_path / "m")):
             with pytest.raises(ps.ConflictError, match="has changed since"):
                 each[0]
+        del server.objects["/t/x"]
+        with pytest.raises(ps.ConflictError, match="was removed since"):
+            ps.open(tmp_path / "m")[0]
 
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -93,12 +93,14 @@ class ManyBatches(Batches):
 
     def read(self, which: int, columns: list[str]) -> Any:
         file = bisect.bisect_right(self._first, which) - 1
-        table, batches = self.tables[file], self._batches(file)
-        if batches.remote is not None:  # the requests expect its version
-            batches.remote.forget()
-            return batches.read(which - self._first[file], columns)
+        table = self.tables[file]
+        if is_served(table.path, table.storage_options):
+            batches = self._batches(file)
+            if batches.remote is not None:  # the requests expect its version
+                batches.remote.forget()
+                return batches.read(which - self._first[file], columns)
         check_unchanged(table)
-        made = batches.read(which - self._first[file], columns)
+        made = self._batches(file).read(which - self._first[file], columns)
         check_unchanged(table)
         return made
 
@@ -120,7 +122,11 @@ class ManyBatches(Batches):
                 self._open.move_to_end(file)
                 return found
         table = self.tables[file]
-        made = pinned_batches(table.path, table.storage_options) or batches_of(table.path, table.storage_options)
+        try:
+            pinned = pinned_batches(table.path, table.storage_options)
+        except NotFoundError:
+            raise _changed(table) from None
+        made = pinned or batches_of(table.path, table.storage_options)
         if made.rows != table.rows or (made.remote is not None and made.remote.stamp != table.stamp):
             raise _changed(table)
         with self._lock:
