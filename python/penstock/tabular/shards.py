@@ -25,15 +25,13 @@ from penstock.core.errors import (
     Error,
     InvalidArgumentError,
     NotFoundError,
-    PermissionDeniedError,
-    StorageError,
     UnsupportedError,
 )
 from penstock.references.objects import Described, Joined, Object, ReferencedArray, open_described, pack_table
 from penstock.shards.files import complain, describe_all, file_stamps, refuse_others, side_by_side
 from penstock.shards.names import write_atomically
 from penstock.shards.saved import VERSION, known_files, saved_files
-from penstock.tabular.remote import RemoteObject, is_served
+from penstock.tabular.remote import RemoteObject
 from penstock.tabular.table import (
     Batches,
     BatchStore,
@@ -68,10 +66,11 @@ class Table:
     there: bool = True  # if false, its rows are the fill value
     storage_options: dict[str, Any] | None = None  # if the path is a remote URI
     can_cut: bool = False  # row groups can be read in pieces
+    by_engine: bool = False  # the engine reads the file, and `stamp` is its version
 
     def now(self) -> tuple[int, int] | None:
         """The present `stamp`; None: the file no longer exists."""
-        return _stamp(self.path, self.storage_options)
+        return _version(self.path, self.storage_options) if self.by_engine else _stamp(self.path, self.storage_options)
 
 
 class ManyBatches(Batches):
@@ -94,7 +93,7 @@ class ManyBatches(Batches):
     def read(self, which: int, columns: list[str]) -> Any:
         file = bisect.bisect_right(self._first, which) - 1
         table = self.tables[file]
-        if is_served(table.path, table.storage_options):
+        if table.by_engine:
             batches = self._batches(file)
             if batches.remote is not None:  # the requests expect its version
                 batches.remote.forget()
@@ -123,7 +122,7 @@ class ManyBatches(Batches):
                 return found
         table = self.tables[file]
         try:
-            pinned = pinned_batches(table.path, table.storage_options)
+            pinned = pinned_batches(table.path, table.storage_options) if table.by_engine else None
         except NotFoundError:
             raise _changed(table) from None
         made = pinned or batches_of(table.path, table.storage_options)
@@ -140,13 +139,6 @@ def _stamp(path: str, storage_options: Mapping[str, Any] | None = None) -> tuple
     """Size and modification time; for a remote file two numbers that change with its size and tag. None: it does not
     exist.
     """
-    if is_served(path, storage_options):
-        try:
-            return RemoteObject(path, storage_options).stamp
-        except NotFoundError:
-            return None
-        except (PermissionDeniedError, StorageError):  # the server refuses HEAD
-            pass
     if "://" in path:
         filesystem, place = remote_file(path, storage_options)
         filesystem.invalidate_cache()
@@ -157,6 +149,14 @@ def _stamp(path: str, storage_options: Mapping[str, Any] | None = None) -> tuple
     except FileNotFoundError:
         return None
     return status.st_size, status.st_mtime_ns
+
+
+def _version(path: str, storage_options: Mapping[str, Any] | None) -> tuple[int, int] | None:
+    """The version of a file that the engine reads. None: it does not exist."""
+    try:
+        return RemoteObject(path, storage_options).stamp
+    except NotFoundError:
+        return None
 
 
 def stamps_now(tables: Sequence[Table]) -> list[tuple[int, int] | None]:
@@ -219,6 +219,7 @@ class JoinedTables(ReferencedArray):
             "shards": saved_files({"kind": "tables", "files": [each.path for each in self.tables]}, folder),
             "tables": files,
             "can_cut": [each.can_cut for each in self.tables],
+            "by_engine": [each.by_engine for each in self.tables],
         }
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -265,6 +266,7 @@ def open_tables(
         sum_ = (checksums or {}).get(path)
         can_cut = isinstance(batches, ParquetBatches)
         table = Table(path, list(batches.rows), before, sum_, storage_options=options, can_cut=can_cut)
+        table.by_engine = batches.remote is not None
         return table, choice, batches if keep else None
 
     paths = [path if "://" in path else os.path.abspath(path) for path in files]
@@ -356,8 +358,10 @@ def open_saved(
         ]
         if not columns or not tables or any(n < 0 for table in tables for n in table.rows):
             raise ValueError("no columns, or no files")
-        for table, can_cut in zip(tables, document.get("can_cut", [False] * len(tables)), strict=True):
-            table.can_cut = bool(can_cut)
+        others = [False] * len(tables)  # of earlier releases
+        facts = document.get("can_cut", others), document.get("by_engine", others)
+        for table, can_cut, by_engine in zip(tables, *facts, strict=True):
+            table.can_cut, table.by_engine = bool(can_cut), bool(by_engine)
             table.storage_options = dict(storage_options or {}) if "://" in table.path else None
         if missing == "fill":
             for table, now in zip(tables, stamps_now(tables), strict=True):

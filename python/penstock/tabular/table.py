@@ -416,7 +416,7 @@ def remote_file(uri: str, storage_options: Mapping[str, Any] | None) -> tuple[An
 
 def pinned_batches(target: str, storage_options: Mapping[str, Any] | None) -> Batches | None:
     """The row groups of one version of a file on a web server; None for other places, for servers without versions, and
-    for those whose files only fsspec reads: they ignore ranges, or refuse HEAD.
+    for those whose files only fsspec reads: they ignore ranges, refuse HEAD, or have versions in some responses only.
     """
     if not is_served(target, storage_options):
         return None
@@ -426,7 +426,7 @@ def pinned_batches(target: str, storage_options: Mapping[str, Any] | None) -> Ba
         if not opened.is_pinned:
             return None
         made = _kind_of(opened.open().read(8))(lambda: pa.PythonFile(opened.open(), mode="r"))
-    except (UnsupportedError, PermissionDeniedError, StorageError):
+    except (ConflictError, PermissionDeniedError, StorageError, UnsupportedError):
         return None
     made.remote = opened
     return made
