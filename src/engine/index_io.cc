@@ -29,8 +29,7 @@ result<index_entry> take_index(const source& from, const index_request& request,
     }
     return std::move(arrived).error().note(read_note(key, request.range));
   }
-  auto parsed =
-      caught("the layout", [&] { return from.layout->parse(request, arrived->bytes, arrived->object_size); });
+  auto parsed = caught("the layout", [&] { return from.layout->parse(request, arrived->bytes, arrived->object_size); });
   if (!parsed.ok()) return std::move(parsed).error().note(read_note(key, request.range));
   entry.block = std::move(*parsed);
   entry.seen = std::move(arrived->seen);
