@@ -50,6 +50,13 @@ def _children(keys: Iterable[str], prefix: str) -> Iterable[str]:
     return seen
 
 
+def _found(value: Any) -> Any:
+    """What `get` returned, which must not have the form of an adapter's result with a version."""
+    if isinstance(value, bool | tuple):
+        raise TypeError(f"get must return bytes or None, not {type(value).__name__}")
+    return value
+
+
 def _cut(value: Any, offset: int, length: int | None, from_end: bool) -> Any:
     """The requested part of a whole object."""
     if _found(value) is None or length is None:
@@ -70,13 +77,6 @@ def _method(store: Any, *names: str) -> Callable[..., Any] | None:
         if callable(found):
             return found  # type: ignore[no-any-return]
     return None
-
-
-def _found(value: Any) -> Any:
-    """What `get` returned, which must not have the form of an adapter's result with a version."""
-    if isinstance(value, bool | tuple):
-        raise TypeError(f"get must return bytes or None, not {type(value).__name__}")
-    return value
 
 
 def _cannot(store: Any, what: str) -> Exception:
@@ -368,7 +368,7 @@ class AsyncObjectAdapter(AsyncAdapter):
             return _found(await self.get_range(key, offset, length))
         if length is not None and from_end and self.get_suffix is not None:
             return _found(await self.get_suffix(key, length))
-        return _found(_cut(await self.store_object.get(key), offset, length, from_end))
+        return _cut(await self.store_object.get(key), offset, length, from_end)
 
     async def list_keys(self, prefix: str, children: bool) -> list[str]:
         lister = _method(self.store_object, "list")
