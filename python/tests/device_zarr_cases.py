@@ -225,6 +225,34 @@ def test_reads_return_before_the_device_is_done(
 
 
 @pytest.mark.skipif(ZARR_VERSION < (3, 4), reason="arrays are wrapped in zarr 3.4 and later")
+def test_zarr_python_reads_into_memory_of_a_stream_after_the_device_is_done(
+    cuda: FakeCuda, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import penstock.zarr
+    import zarr
+    from penstock.interop.zarr import pipeline
+
+    def refuse(*_: Any) -> Any:
+        raise pipeline._Refused("a codec that the engine does not have")
+
+    waits: list[str] = []
+    store = coroutines()
+    written(store)
+    with penstock.zarr.enable(device="cuda"):
+        z = zarr.open_array(store, mode="r")
+        monkeypatch.setattr(pipeline.CodecPipeline, "_admit_read", refuse)
+        monkeypatch.setattr(pipeline._gpu, "wait_for_device", lambda _: waits.append("device"))
+        read = type(z.async_array.codec_pipeline._zarr).read
+        monkeypatch.setattr(
+            type(z.async_array.codec_pipeline._zarr),
+            "read",
+            lambda *given: waits.append("read") or read(*given),
+        )
+        np.testing.assert_array_equal(z[:].get(), VALUES)
+    assert waits == ["device", "read", "device"]
+
+
+@pytest.mark.skipif(ZARR_VERSION < (3, 4), reason="arrays are wrapped in zarr 3.4 and later")
 def test_selections_of_a_store_of_coroutines_are_those_of_zarr_python() -> None:
     import penstock.zarr
     import zarr

@@ -163,6 +163,8 @@ class _IndexedDevicePiece(_IndexedPiece):
         return self.core.read_to_device(context, store, self.place.device, self.place.stream, threads)
 
     def finish(self) -> None:
+        if self.place.stream is None:
+            _gpu.wait_for_target()
         super().finish()
         if self.place.stream is None:
             _gpu.wait_for_current_stream()

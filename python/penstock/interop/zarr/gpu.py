@@ -72,6 +72,15 @@ def target_of(array: Any, ordered: bool) -> DeviceMemory:
     return place
 
 
+def wait_for_target() -> None:
+    """Wait for the device of the memory in `target`, if there is one: work on this thread's stream is not ordered with
+    that of its consumer.
+    """
+    known = target.get()
+    if known is not None:
+        wait_for_device(known.array)
+
+
 def wait_for_current_stream() -> None:
     """Wait for the work on CuPy's current stream in this thread."""
     import cupy

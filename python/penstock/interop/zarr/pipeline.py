@@ -217,7 +217,10 @@ class CodecPipeline(_Base):  # type: ignore[misc]
             delegated("read", str(refused))
             if direct.on:
                 return self._zarr.read_sync(batch, out, drop_axes)  # type: ignore[no-any-return]
-            return await self._other(batch).read(batch, out, drop_axes)  # type: ignore[no-any-return]
+            _gpu.wait_for_target()
+            found: tuple[Any, ...] = await self._other(batch).read(batch, out, drop_axes)
+            _gpu.wait_for_target()
+            return found
         count("read", "device" if device else route.path, route.reason)
         try:
             if device:

@@ -257,6 +257,8 @@ def _read_gpu_on_loop(array: Array, engine: _Engine, selection: Any) -> Any:
     in the order of its stream."""
     if not engine.plain or engine.dtype.kind == "T" or not is_plain(selection):
         return NotImplemented
+    if not isinstance(array.async_array.codec_pipeline, CodecPipeline):
+        return NotImplemented  # zarr-python's pipeline has no order with the memory of this thread
     try:
         shape = np.broadcast_to(np.empty((), np.uint8), engine.metadata.shape)[selection].shape
     except (IndexError, ValueError):
