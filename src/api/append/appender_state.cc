@@ -294,7 +294,7 @@ result<> appender_state::fill(guard& lock, const tensor_view& rows, std::uint64_
     if (!made.ok()) {
       bytes = std::move(made).error();
     } else if (*made != nullptr) {
-      coming = {to->filled, count, std::move(*made), keeps};
+      coming = {to->filled, count, keeps, std::move(*made)};
     }
   }
   if (rows.type.variable_length()) {

@@ -55,8 +55,8 @@ class appender_state : public std::enable_shared_from_this<appender_state> {
   /// Rows whose values are still in the memory of a device.
   struct coming_rows {
     std::uint64_t first = 0, count = 0;  // in their slab
-    std::shared_ptr<device_copy> from;
     std::shared_ptr<const void> keeps;
+    std::shared_ptr<device_copy> from;  // destroyed first: it may wait for a copy of what `keeps` owns
   };
   /// Memory of some rows of chunks.
   struct slab {
