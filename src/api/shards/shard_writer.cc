@@ -43,14 +43,15 @@ std::string written_endings() {
   return out;
 }
 
-/// Whether a shard has this path.
-bool is_shard(const shard_pattern& pattern, const std::string& path) {
+/// Whether a shard has this path, also if it is spelled in another way.
+bool is_shard(const shard_pattern& pattern, const fs::path& file) {
+  const std::string path = file.lexically_normal().string();
   for (std::size_t begin = 0; begin < path.size(); ++begin) {
     for (std::size_t end = begin + 1; end <= path.size(); ++end) {
       std::uint64_t number = 0;
       const auto [last, failed] = std::from_chars(path.data() + begin, path.data() + end, number);
       if (failed != std::errc() || last != path.data() + end) break;
-      if (pattern.path(number) == path) return true;
+      if (fs::path(pattern.path(number)).lexically_normal() == path) return true;
     }
   }
   return false;
@@ -77,7 +78,7 @@ result<shard_writer> shard_writer::make(std::string_view pattern, shard_writer_o
   if (options.name.empty()) return error(errc::invalid_argument, "the name of an archive's member is empty");
   if (options.manifest && options.manifest->empty())
     return error(errc::invalid_argument, "the name of the manifest is empty");
-  if (options.manifest && is_shard(parsed, (fs::path(parsed.folder()) / *options.manifest).string()))
+  if (options.manifest && is_shard(parsed, fs::path(parsed.folder()) / *options.manifest))
     return error(errc::invalid_argument, fmt::format("the manifest has the name of a shard: '{}'", *options.manifest));
   if (!options.context) {
     PENSTOCK_ASSIGN(options.context, context::make());

@@ -112,8 +112,6 @@ TEST(ShardEdges, CutByRowsOrByNumber) {
   EXPECT_FALSE(shard_edges(10, {}, {}).ok());
   EXPECT_FALSE(shard_edges(10, 1, 1).ok());
   EXPECT_FALSE(shard_edges(10, 0, {}).ok());
-  EXPECT_EQ(shard_edges(10, {}, std::uint64_t{1} << 40).error().code(), errc::invalid_argument);
-  EXPECT_EQ(shard_edges(std::uint64_t{1} << 40, 1, {}).error().code(), errc::invalid_argument);
 }
 
 TEST(ShardWriter, RefusesAManifestWithTheNameOfAShard) {
@@ -127,6 +125,8 @@ TEST(ShardWriter, RefusesAManifestWithTheNameOfAShard) {
     EXPECT_FALSE(is_made("run/x_{}.npy", name)) << name;
   }
   EXPECT_FALSE(is_made("./1{:03d}.npy", "1005.npy"));
+  EXPECT_FALSE(is_made("x_{}.npy", "./x_0.npy"));
+  EXPECT_FALSE(is_made("run//x_{}.npy", "x_0.npy"));
   for (const char* const name : {"x_.npy", "x_1.npz", "x_01.npy", "penstock.shards"})
     EXPECT_TRUE(is_made("x_{}.npy", name)) << name;
 }
