@@ -253,6 +253,23 @@ def test_zarr_python_reads_into_memory_of_a_stream_after_the_device_is_done(
 
 
 @pytest.mark.skipif(ZARR_VERSION < (3, 4), reason="arrays are wrapped in zarr 3.4 and later")
+@pytest.mark.parametrize("per_thread", [True, False])
+def test_another_thread_cannot_order_the_default_stream_of_this_one(cuda: FakeCuda, per_thread: bool) -> None:
+    import penstock.zarr
+    import zarr
+
+    store = coroutines()
+    written(store)
+    with penstock.zarr.enable(device="cuda"), fake_cupy.current(2 if per_thread else cuda.stream()):
+        z = zarr.open_array(store, mode="r")
+        np.testing.assert_array_equal(z[:].get(), VALUES)
+        cuda.reset()
+        found = z[:]
+        assert (cuda.count("cuCtxSynchronize") > 0) == per_thread
+        np.testing.assert_array_equal(found.get(), VALUES)
+
+
+@pytest.mark.skipif(ZARR_VERSION < (3, 4), reason="arrays are wrapped in zarr 3.4 and later")
 def test_selections_of_a_store_of_coroutines_are_those_of_zarr_python() -> None:
     import penstock.zarr
     import zarr

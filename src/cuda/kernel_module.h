@@ -18,6 +18,7 @@ class kernel_module {
   /// \error unsupported, invalid_argument  As `kernel_image::load`; the fake driver of the tests needs no kernels.
   /// \error unsupported  The driver is too old for them, or they are for other devices. A note names the file that they
   /// are from, or the driver's version.
+  /// \error  Other failures of the driver, with the same note.
   result<> load();
   void unload() noexcept;
 

@@ -25,6 +25,8 @@ CUDA, CUDA_MANAGED = 2, 13
 """DLPack's device types."""
 LEGACY = 1
 """The legacy default stream, by the number that DLPack and the driver use."""
+PER_THREAD = 2
+"""The default stream of the calling thread: in another thread, this number means another stream."""
 LOOK_EVERY = 0.1
 """Seconds. A driver does not report that its device has faulted: an awaiting task queries it this often."""
 

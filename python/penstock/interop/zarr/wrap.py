@@ -26,6 +26,7 @@ from zarr.registry import get_ndbuffer_class
 
 from penstock import _core
 from penstock.core.data_types import cast
+from penstock.core.device import PER_THREAD
 from penstock.core.errors import (
     CorruptDataError,
     DeadlineExceededError,
@@ -266,7 +267,10 @@ def _read_gpu_on_loop(array: Array, engine: _Engine, selection: Any) -> Any:
     if not shape or 0 in shape:
         return NotImplemented
     out = get_ndbuffer_class().create(shape=shape, dtype=engine.dtype)
-    before = _gpu.target.set(_gpu.memory_of(out.as_ndarray_like()))
+    place = _gpu.memory_of(out.as_ndarray_like())
+    if place.stream == PER_THREAD:
+        place.stream = None  # the loop's threads cannot name it
+    before = _gpu.target.set(place)
     try:
         return _Array.get_basic_selection(array, selection, out=out)
     finally:
