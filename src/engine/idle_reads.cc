@@ -14,6 +14,8 @@ std::shared_ptr<read_job> idle_reads::take() {
   std::swap(*found, jobs_.back());
   std::shared_ptr<read_job> out = std::move(jobs_.back());
   jobs_.pop_back();
+  // `use_count` orders nothing; dropping a reference comes after all that the thread that dropped its own has done.
+  std::shared_ptr<read_job>(out).reset();
   return out;
 }
 
