@@ -7,6 +7,7 @@
 #include <functional>
 #include <set>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "api/shards/shard_files.h"
@@ -29,6 +30,8 @@ constexpr std::uint64_t kMostShards = std::uint64_t{1} << 24;
 constexpr std::size_t kMostFilesNamed = 5;
 /// The most files of one array. Their names and rows are lists in memory.
 constexpr std::uint64_t kMostFiles = std::uint64_t{1} << 24;
+/// Names that are compared between two questions whether to go on.
+constexpr std::uint64_t kVisitedAtOnce = std::uint64_t{1} << 16;
 
 /// Local paths with links resolved; folders that do not exist are unchanged.
 class real_paths {
@@ -56,36 +59,59 @@ std::string path_of(const store& from, const std::string& key) {
   return {};
 }
 
-// The local files that an array is read from. For an archive, a path in it.
-void visit_files(const array& from, const std::function<void(const std::string&)>& visit) {
+// The local files that an array is read from, until `visit` fails. For an archive, a path in it.
+result<> visit_files(const array& from, const std::function<result<>(const std::string&)>& visit) {
   const array_state& state = from.state();
   if (state.references != nullptr) {
-    for (const std::string& each : referenced_files(from)) visit(each);
-    return;
+    for (const std::string& each : referenced_files(from)) PENSTOCK_TRY(visit(each));
+    return {};
   }
   const auto* const joined = dynamic_cast<const joined_layout*>(state.layout.get());
   const std::uint64_t objects = joined != nullptr ? joined->objects() : state.layout->write_grid().cells();
   std::string key;
   for (object_id object = 0; object < objects; ++object) {
     state.layout->key(object, key);
-    if (const std::string path = path_of(*state.store, state.prefix + key); !path.empty()) visit(path);
+    if (const std::string path = path_of(*state.store, state.prefix + key); !path.empty()) PENSTOCK_TRY(visit(path));
   }
+  return {};
 }
 
 // Each file is written before the rows of the next are read: replacing a file of the array would destroy rows that are
-// still to be read.
-result<> refuse_own_files(const array& from, const shard_pattern& names, std::uint64_t count) {
+// still to be read. `go_on` is called now and then, because an array may have a file for each of very many chunks.
+result<> refuse_own_files(const array& from, const shard_pattern& names, std::uint64_t count,
+                          const std::function<result<>()>& go_on) {
   PENSTOCK_ASSIGN(std::vector<std::string> changed, names.left_over(count));
   for (std::uint64_t i = 0; i < count; ++i) changed.push_back(names.path(i));
   real_paths real;
   std::unordered_map<std::string, std::string> targets;  // maps a real path to the name
-  for (const std::string& each : changed) targets.emplace(real.of('/' + key_of_path(each)), each);
+  std::unordered_set<std::string> target_folders;
+  for (const std::string& each : changed) {
+    const std::string path = real.of('/' + key_of_path(each));
+    target_folders.insert(path.substr(0, path.rfind('/')));
+    targets.emplace(path, each);
+  }
   std::set<std::string> met;
-  visit_files(from, [&](const std::string& path) {
-    // The file, and the folders above it: a shard may be in the folder of a Zarr array, or in an archive.
-    for (fs::path at = real.of(path); at.has_relative_path(); at = at.parent_path())
-      if (const auto found = targets.find(at.string()); found != targets.end()) met.insert(found->second);
+  const auto meet = [&](const std::string& path) {
+    if (const auto found = targets.find(path); found != targets.end()) met.insert(found->second);
+  };
+  std::uint64_t visited = 0;
+  std::string folder, real_folder;
+  bool has_targets = false;
+  const auto all = visit_files(from, [&](const std::string& path) -> result<> {
+    if (++visited % kVisitedAtOnce == 0) PENSTOCK_TRY(go_on());
+    const std::size_t name = path.rfind('/') + 1;
+    if (path.compare(0, name, folder) != 0) {
+      folder = path.substr(0, name);
+      const std::string here = real.of(path);
+      real_folder = here.substr(0, here.rfind('/'));
+      has_targets = target_folders.contains(real_folder);
+      // The folders above, too: a shard may be in the folder of a Zarr array, or in an archive.
+      for (fs::path at = real_folder; at.has_relative_path(); at = at.parent_path()) meet(at.string());
+    }
+    if (has_targets) meet(real_folder + '/' + path.substr(name));
+    return {};
   });
+  if (!all.ok()) return all.error().clone();
   if (met.empty()) return {};
   std::string named;
   for (const std::string& each : met) {
@@ -212,7 +238,7 @@ result<std::vector<std::string>> save_shards(const array& from, std::string_view
   save_shards_options how = options;
   if (!how.context) how.context = from.context();
   PENSTOCK_ASSIGN(cut_writer writer, cut_writer::make(pattern, shape, from.type().item_bytes(), how));
-  PENSTOCK_TRY(refuse_own_files(from, writer.pattern(), writer.count()));
+  PENSTOCK_TRY(refuse_own_files(from, writer.pattern(), writer.count(), [&] { return writer.report(0); }));
   std::uint64_t most = 0, bytes = 0;
   for (std::size_t i = 0; i < writer.count(); ++i) most = std::max(most, writer.rows(i));
   if (!checked_mul(most, writer.row_bytes(), bytes))
