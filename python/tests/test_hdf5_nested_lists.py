@@ -162,6 +162,22 @@ def test_nested_lists_are_not_written_to_zarr(tmp_path: Path) -> None:
         assert list(ps.open_group(tmp_path / f"{zarr_format}.zarr")) == ["y"]
 
 
+def test_nested_lists_are_not_converted_to_hdf5(tmp_path: Path) -> None:
+    kind = h5py.h5t.vlen_create(h5py.h5t.array_create(h5py.h5t.STD_I32LE, (2,)))
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        h5py.h5d.create(file.id, b"arrays", kind, h5py.h5s.create_simple((3,)))
+        for name, dtype in types().items():
+            file.create_dataset(name, (4,), dtype)
+        file["y"] = np.arange(3)
+    for name in ("arrays", "int", "text"):
+        with pytest.raises(ps.UnsupportedError, match="lists are written to HDF5 if they have single items"):
+            ps.convert(ps.open(tmp_path / "x.h5", name), tmp_path / "one.h5")
+        assert not (tmp_path / "one.h5").exists()
+    with pytest.warns(UserWarning, match="'arrays' .lists are written to HDF5 if they have single items"):
+        made = ps.convert(tmp_path / "x.h5", tmp_path / "all.h5", verify=True)
+    assert list(made) == ["y"]
+
+
 def test_damaged_nested_lists_are_refused(tmp_path: Path) -> None:
     """The inner references lead to objects that the heap does not have."""
     with h5py.File(tmp_path / "x.h5", "w") as file:

@@ -156,7 +156,16 @@ def nodes_below(
 
 
 def _members_of(source: Group) -> tuple[list[tuple[str, Array | Group]], list[str]]:
-    return nodes_below(source) if isinstance(source, Hdf5Group) else (list(source.members(max_depth=None)), [])
+    if isinstance(source, Hdf5Group):
+        return nodes_below(source, _why_not_written)
+    return list(source.members(max_depth=None)), []
+
+
+def _why_not_written(source: Array) -> str:
+    """Why h5py does not write the elements; empty if it does."""
+    vlen = (source.dtype.metadata or {}).get("vlen")
+    is_nested = isinstance(vlen, np.dtype) and (vlen.hasobject or vlen.subdtype is not None)
+    return "lists are written to HDF5 if they have single items of a fixed size" if is_nested else ""
 
 
 def _write_group(file: Any, source: Group, chunks: Any, told: Told, netcdf: bool) -> None:
@@ -285,6 +294,8 @@ def _write_array(
     and those that grow in the source, can grow."""
     import h5py
 
+    if why := _why_not_written(source):
+        raise UnsupportedError(why, f"array '{source.uri}'")
     dtype: Any = source.dtype
     if dtype.kind == "U" or (dtype.kind in "OT" and h5py.check_vlen_dtype(dtype) is None):
         dtype = h5py.string_dtype("ascii" if _has_bytes(source) else "utf-8")
