@@ -120,10 +120,19 @@ void hdf5_reader::expect_end() {
   pages_.expect(pages_.size() - 1, 1);
 }
 
-std::shared_ptr<const held_bytes> hdf5_reader::held(std::uint64_t offset, std::uint64_t length) const {
+std::shared_ptr<const held_bytes> hdf5_reader::held(std::uint64_t offset, std::uint64_t length) {
   if (!seen_.known()) return nullptr;  // values without a version are always read from the store
+  // Arrays that are opened and not read would hold theirs: of a file with many of them, all of its bytes.
+  while (!held_.empty()) {
+    const auto oldest = held_.front().lock();
+    if (oldest && !oldest->drop_if_old()) break;
+    held_.pop_front();
+  }
   auto bytes = pages_.copy(offset, length);
-  return bytes ? std::make_shared<const held_bytes>(offset, std::move(*bytes), pages_.size()) : nullptr;
+  if (!bytes) return nullptr;
+  auto made = std::make_shared<const held_bytes>(offset, std::move(*bytes), pages_.size());
+  held_.push_back(made);
+  return made;
 }
 
 // The message may be in the pages that are fetched next. If it is damaged, it is not needed.

@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -106,7 +107,7 @@ class hdf5_reader {
   /// `parse`.
   void hope(std::uint64_t offset, std::uint64_t length) { pages_.hope(offset, length); }
   /// The bytes of a range, for reads of values; null if some are not fetched. Only for calls within `parse`.
-  std::shared_ptr<const held_bytes> held(std::uint64_t offset, std::uint64_t length) const;
+  std::shared_ptr<const held_bytes> held(std::uint64_t offset, std::uint64_t length);
 
   const std::shared_ptr<const store>& from() const noexcept { return from_; }
   const std::string& key() const noexcept { return key_; }
@@ -139,6 +140,7 @@ class hdf5_reader {
                     .most_before = std::uint64_t{8} << 10,
                     .allowance = std::uint64_t{1280} << 10};
   bool knows_paging_ = false;
+  std::deque<std::weak_ptr<const held_bytes>> held_;  // of open arrays, oldest first; guarded by mutex_
 };
 
 }  // namespace penstock::inline v0

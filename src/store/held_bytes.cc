@@ -16,6 +16,12 @@ held_bytes::held_bytes(std::uint64_t offset, std::vector<std::byte> bytes, std::
                        clock::time_point fetched)
     : offset_(offset), object_size_(object_size), until_(fetched + kFreshFor), bytes_(std::move(bytes)) {}
 
+bool held_bytes::drop_if_old(clock::time_point now) const {
+  const std::lock_guard lock(mutex_);
+  if (now >= until_) bytes_ = std::vector<std::byte>();
+  return bytes_.empty();
+}
+
 bool held_bytes::copy(const byte_read& wanted, read_done& done) const {
   const std::lock_guard lock(mutex_);
   if (bytes_.empty() || wanted.range.length == 0) return false;  // a length of 0 is a check of the version

@@ -24,6 +24,8 @@ class held_bytes {
   /// Completes a read of these bytes with version `seen`. Returns false, without a completion, if the read needs others
   /// or these are no longer fresh.
   bool serve(const byte_read& wanted, const version& seen, completion_sink& sink) const;
+  /// Frees the bytes if they are no longer fresh, and returns whether they are free: the values may never be read.
+  bool drop_if_old(clock::time_point now = clock::now()) const;
 
  private:
   bool copy(const byte_read& wanted, read_done& done) const;

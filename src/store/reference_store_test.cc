@@ -146,6 +146,14 @@ TEST(ReferenceStore, ServesTheBytesThatItHoldsAsLongAsTheyAreFresh) {
   }
 }
 
+TEST(ReferenceStore, FreesTheBytesThatItHeldOnceTheyAreOld) {
+  const auto fetched = held_bytes::clock::now();
+  const held_bytes held(0, std::vector<std::byte>(2), 4, fetched);
+  EXPECT_FALSE(held.drop_if_old(fetched));
+  EXPECT_TRUE(held.drop_if_old(fetched + std::chrono::seconds(2)));
+  EXPECT_TRUE(held.drop_if_old(fetched));
+}
+
 TEST(ReferenceStore, ReadsThroughGapsAsItsSlowestStore) {
   const auto near = filled(false, {"1"}), far = filled(true, {"1"});
   const auto made = reference_store::make({object_of("near", near, "1"), object_of("far", far, "1")}, "references:");
