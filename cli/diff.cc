@@ -104,7 +104,9 @@ double floating_of(bool brain, std::uint32_t bits, const std::byte* item) {
 /// Compares elements of one type.
 class item_comparer {
  public:
-  item_comparer(const dtype& type, const diff_arguments& given) : type_(type), rtol_(given.rtol), atol_(given.atol) {}
+  item_comparer(const dtype& type, const diff_arguments& given) : type_(type), rtol_(given.rtol), atol_(given.atol) {
+    for (const dtype_field& each : type_.fields()) fields_.emplace_back(each.type, given);
+  }
 
   /// Whether equal bytes mean equal elements: not for text, whose bytes are stored elsewhere.
   bool by_bytes() const { return !type_.variable_length(); }
@@ -138,6 +140,8 @@ class item_comparer {
       case dtype_kind::unsigned_integer:
         if (std::memcmp(a, b, bytes) == 0) return true;
         return close(number(a), number(b)) && (rtol_ > 0 || atol_ > 0);
+      case dtype_kind::structured:
+        return std::memcmp(a, b, bytes) == 0 || fields_equal(a, b);
       default:
         return std::memcmp(a, b, bytes) == 0;
     }
@@ -146,6 +150,18 @@ class item_comparer {
   double largest() const { return largest_; }
 
  private:
+  /// Without the bytes between fields, and those of long doubles that have no meaning.
+  bool fields_equal(const std::byte* a, const std::byte* b) {
+    bool same = true;
+    for (std::size_t i = 0; i < fields_.size(); ++i) {
+      const dtype_field& field = type_.fields()[i];
+      item_comparer& compare = fields_[i];
+      const std::uint64_t one = std::max<std::uint64_t>(field.type.item_bytes(), 1), end = field.offset + field.bytes();
+      for (std::uint64_t at = field.offset; at < end; at += one) same = compare.equal(a + at, b + at) && same;
+      largest_ = std::max(largest_, compare.largest_);
+    }
+    return same;
+  }
   double number(const std::byte* item) const {
     if (type_.kind() == dtype_kind::floating || type_.kind() == dtype_kind::brain_float)
       return floating_of(type_.kind() == dtype_kind::brain_float, type_.bits(), item);
@@ -167,6 +183,7 @@ class item_comparer {
   }
 
   dtype type_;
+  std::vector<item_comparer> fields_;  // of structures
   double rtol_, atol_, largest_ = 0;
 };
 

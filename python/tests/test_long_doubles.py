@@ -171,3 +171,19 @@ def test_the_program_compares_values_not_padding(tmp_path):
     done = run_program("diff", tmp_path / "a.npy", tmp_path / "b.npy")
     assert (done.returncode, "1 of 6 elements differs, first at (1,): 1.5 and 3.0" in done.stdout) == (1, True)
     assert run_program("diff", tmp_path / "a.npy", tmp_path / "b.npy", "--rtol", "0.5").returncode == 0
+
+
+def test_the_program_compares_the_fields_of_structures(tmp_path: Path) -> None:
+    a = np.zeros(3, np.dtype([("x", np.longdouble, (2,)), ("n", "i1")], align=True))
+    a["x"] = np.array([1, 1.5, 2])[:, None]
+    b = a.copy()
+    for first, end in ((10, 16), (26, 32), (33, 48)):
+        b.view("u1").reshape(3, -1)[:, first:end] = 7
+    np.save(tmp_path / "a.npy", a)
+    np.save(tmp_path / "b.npy", b)
+    assert run_program("diff", tmp_path / "a.npy", tmp_path / "b.npy").returncode == 0
+    b["x"][1, 0] *= 2
+    np.save(tmp_path / "b.npy", b)
+    done = run_program("diff", tmp_path / "a.npy", tmp_path / "b.npy")
+    assert (done.returncode, "1 of 3 elements differs, first at (1,)" in done.stdout) == (1, True)
+    assert run_program("diff", tmp_path / "a.npy", tmp_path / "b.npy", "--rtol", "0.5").returncode == 0
