@@ -59,7 +59,7 @@ void write_job::open_next(guard& lock) {
   ++active_;
   lock.unlock();
   const bool any = find_next(of);
-  result<> listed = any ? list_cells(of) : result<>();
+  result<> listed = any ? caught("the layout", [&] { return list_cells(of); }) : result<>();
   lock.lock();
   opening_ = false;
   --active_;
@@ -94,7 +94,7 @@ void write_job::reopen(guard& lock) {
   of.touched = std::move(which.touched);
   ++active_;
   lock.unlock();
-  result<> listed = list_cells(of);
+  result<> listed = caught("the layout", [&] { return list_cells(of); });
   lock.lock();
   --active_;
   of.tries = which.tries;

@@ -14,10 +14,12 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include <penstock/extend/codec.h>
 #include <penstock/extend/driver.h>
+#include <penstock/extend/layout_base.h>
 #include <penstock/extend/scheme.h>
 #include <penstock/penstock.h>
 
@@ -54,13 +56,17 @@ class throwing_store final : public store {
   std::string uri() const override { return "throwing:"; }
 
   bool armed = false;
+  /// While it is false, calls for a chunk wait, except those of the thread that made the store.
+  std::atomic<bool> lets_others{true};
 
  private:
   void act(std::string_view key) const {
+    if (key.starts_with("c/") && std::this_thread::get_id() != maker_) lets_others.wait(false);
     if (armed && key.starts_with("c/") && calls_++ % 2 == 1) throw std::runtime_error("disk on fire");
   }
 
   const bool later_;
+  const std::thread::id maker_ = std::this_thread::get_id();
   std::shared_ptr<store> under_;
   mutable std::atomic<unsigned> calls_{0};
 };
@@ -240,14 +246,113 @@ TEST(ExceptionsOfExtensions, OfADriverAndASchemeAreErrorsOfOpen) {
       << file.error().to_string();
 }
 
+/// Each cell is an object of its own, whose name cannot be found while the layout is armed.
+class throwing_layout final : public layout_base {
+ public:
+  explicit throwing_layout(layout_parts parts) noexcept : layout_base(std::move(parts)) {}
+
+  result<> locate(std::span<const cell_id> cells, const index_lookup&, std::span<chunk_extent> out,
+                  std::vector<index_request>&) const override {
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      out[i].object = cells[i];
+      out[i].state = presence::present;
+    }
+    return {};
+  }
+  void key(object_id object, std::string& out) const override {
+    if (armed && object % 2 == 1) throw std::length_error("no name");
+    out = "c" + std::to_string(object);
+  }
+  std::string describe(cell_id cell) const override { return "cell " + std::to_string(cell); }
+  const object_assembler* assembler() const override { return &by_; }
+
+  static inline std::atomic<bool> armed{false};
+
+ private:
+  struct one_cell final : object_assembler {
+    result<> assemble(object_id, const part*, std::span<const new_cell> cells, assembled_object& out) const override {
+      out.clear();
+      for (const new_cell& each : cells) {
+        if (each.absent) continue;
+        out.parts.push_back(each.bytes);
+        out.bytes += each.bytes.size();
+      }
+      return {};
+    }
+  };
+  one_cell by_;
+};
+
+class driver_of_it final : public format_driver {
+ public:
+  static constexpr std::uint64_t kItems = std::uint64_t{1} << 18, kCell = kItems / 64;
+
+  std::string_view name() const noexcept override { return "odd"; }
+  std::span<const std::string_view> endings() const noexcept override { return kEndings; }
+  bool sniff(std::span<const std::byte> begin, std::string_view) const noexcept override {
+    return begin.size() >= 3 && begin[0] == std::byte{'o'} && begin[2] == std::byte{'d'};
+  }
+  result<node> open(const location& at, const open_options& how) const override {
+    array_description what;
+    what.format = "odd";
+    what.shape = {kItems};
+    what.type = *dtype::from_name("int32");
+    const cell_coding coding{{kCell}, R"([{"name": "bytes", "configuration": {"endian": "little"}}])"};
+    PENSTOCK_ASSIGN(chunk_grid grid, chunk_grid::regular({kItems}, {kCell}));
+    PENSTOCK_ASSIGN(layout_parts parts, layout_parts::make(*at.context, what.type, std::move(grid), {&coding, 1}));
+    PENSTOCK_ASSIGN(array made,
+                    make_array(at, std::make_shared<throwing_layout>(std::move(parts)), std::move(what), how));
+    return node(std::move(made));
+  }
+
+ private:
+  static constexpr std::string_view kEndings[] = {"odd"};
+};
+
+TEST(ExceptionsOfExtensions, OfALayoutAreErrorsOfReadsAndWrites) {
+  context_options with;
+  with.threads = 4;
+  with.drivers = {std::make_shared<driver_of_it>()};
+  open_options how;
+  how.context = context::make(with).value();
+  how.path = "x.odd";
+  const auto in = make_memory_store();
+  const std::string text = "odd";
+  const part whole = std::as_bytes(std::span(text));
+  ASSERT_TRUE(in->put(how.path, {&whole, 1}, {}).ok());
+  const auto made = open_array(in, how);
+  ASSERT_TRUE(made.ok()) << made.error().to_string();
+  const array& opened = *made;
+  std::vector<std::int32_t> values(driver_of_it::kItems, 5), out(values.size());
+  ASSERT_TRUE(opened.write(selection(basic_selection()), view_of(values)).ok());
+  throwing_layout::armed = true;
+  const auto written = opened.write(selection(basic_selection()), view_of(values));
+  const auto read = opened.read(view_of(out));
+  throwing_layout::armed = false;
+  for (const auto* each : {&written, &read}) {
+    ASSERT_FALSE(each->ok());
+    EXPECT_EQ(each->error().code(), errc::io_error);
+    const std::string message = each->error().to_string();
+    EXPECT_NE(message.find("the layout threw an exception: no name"), std::string::npos) << message;
+  }
+  ASSERT_TRUE(opened.read(view_of(out)).ok());
+  EXPECT_EQ(out, values);
+}
+
 TEST(ExceptionsOfExtensions, OfAProgressFunctionReachTheCallerWhenTheReadIsDone) {
   constexpr std::uint64_t kItems = std::uint64_t{1} << 18;
-  const array made = create_array(make_memory_store(), of_size(kItems, kItems / 64)).value();
+  const auto in = std::make_shared<throwing_store>(false);
+  const array made = create_array(in, of_size(kItems, kItems / 64)).value();
   std::vector<std::int32_t> values(kItems, 3);
   ASSERT_TRUE(made.write(selection(basic_selection()), view_of(values)).ok());
   read_options options;
   options.poll_interval = std::chrono::nanoseconds(0);
-  options.progress = [](const read_progress&) -> bool { throw std::runtime_error("no screen"); };
+  options.progress = [&](const read_progress&) -> bool {
+    in->lets_others = true;
+    in->lets_others.notify_all();
+    throw std::runtime_error("no screen");
+  };
+  in->lets_others = false;  // or other threads could end the read before the first call of `progress`
   std::vector<std::int32_t> out(kItems);
   EXPECT_THROW(static_cast<void>(made.read(view_of(out), options)), std::runtime_error);
   EXPECT_EQ(out, values);
