@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -28,12 +29,14 @@ class held_bytes {
   bool drop_if_old(clock::time_point now = clock::now()) const;
 
  private:
+  /// The bytes; null: they are no longer fresh.
+  std::shared_ptr<const std::vector<std::byte>> fresh() const;
   bool copy(const byte_read& wanted, read_done& done) const;
 
   const std::uint64_t offset_, object_size_;
   const clock::time_point until_;
   mutable std::mutex mutex_;
-  mutable std::vector<std::byte> bytes_;  // empty: they are no longer fresh
+  mutable std::shared_ptr<const std::vector<std::byte>> bytes_;  // as `fresh`
 };
 
 }  // namespace penstock::inline v0

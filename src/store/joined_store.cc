@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "store/guarded_read.h"
+
 namespace penstock::inline v0 {
 namespace {
 
@@ -79,9 +81,16 @@ const store* joined_store::find(std::string_view key, std::string_view& own) con
 
 void joined_store::read(std::span<const byte_read> reads, completion_sink& sink, std::stop_token stop) const {
   std::vector<byte_read> group;
+  group.reserve(reads.size());
   const store* current = nullptr;
+  bool is_first = true;  // an exception of the first store is the caller's: no other has reads yet
   const auto flush = [&] {
-    if (!group.empty()) current->read(group, sink, stop);
+    if (group.empty()) return;
+    if (std::exchange(is_first, false)) {
+      current->read(group, sink, stop);
+    } else {
+      guarded_read(*current, group, sink, stop);
+    }
     group.clear();
   };
   for (const byte_read& one : reads) {

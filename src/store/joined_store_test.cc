@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
 #include "store/memory_store.h"
 
 namespace penstock {
@@ -48,6 +53,53 @@ TEST(JoinedStore, ReportsAnUnknownNameAsNotFound) {
   one.key = "elsewhere/c/0";
   joined->read({&one, 1}, sink, {});
   EXPECT_TRUE(sink.failed);
+}
+
+// Completes its reads when it is told to, or completes one and throws an exception.
+class unsteady_store final : public store {
+ public:
+  explicit unsteady_store(bool throws) : throws_(throws) {}
+  store_traits traits() const override { return {}; }
+  std::string uri() const override { return throws_ ? "throwing:" : "late:"; }
+  void read(std::span<const byte_read> reads, completion_sink& sink, std::stop_token) const override {
+    for (const byte_read& each : reads) waiting_.emplace_back(&sink, each.tag);
+    if (!throws_) return;
+    finish(1);
+    throw std::runtime_error("disk on fire");
+  }
+  void finish(std::size_t count) const {
+    for (std::size_t i = 0; i < count; ++i) waiting_[i].first->complete(waiting_[i].second, read_done());
+    waiting_.clear();
+  }
+
+ private:
+  const bool throws_;
+  mutable std::vector<std::pair<completion_sink*, std::uint64_t>> waiting_;
+};
+
+class noted_reads final : public completion_sink {
+ public:
+  void complete(std::uint64_t tag, result<read_done> done) override {
+    EXPECT_TRUE(outcomes.emplace(tag, done.ok() ? "ok" : done.error().message()).second) << tag;
+  }
+  std::map<std::uint64_t, std::string> outcomes;
+};
+
+TEST(JoinedStore, AnExceptionOfOneStoreIsNotTheErrorOfReadsOfOthers) {
+  const auto late = std::make_shared<unsteady_store>(false), throwing = std::make_shared<unsteady_store>(true);
+  const auto joined = joined_store::make({late, throwing}, "joined:");
+  const std::string first = joined->prefix(0) + "c/0", second = joined->prefix(1) + "c/0";
+  std::vector<byte_read> reads(4);
+  for (std::size_t i = 0; i < reads.size(); ++i) {
+    reads[i].key = i == 1 || i == 2 ? second : first;
+    reads[i].tag = i;
+  }
+  const std::string why = "the store threw an exception: disk on fire";
+  noted_reads sink;
+  joined->read(reads, sink, {});
+  EXPECT_EQ(sink.outcomes, (std::map<std::uint64_t, std::string>{{1, "ok"}, {2, why}}));
+  late->finish(2);
+  EXPECT_EQ(sink.outcomes, (std::map<std::uint64_t, std::string>{{0, "ok"}, {1, "ok"}, {2, why}, {3, "ok"}}));
 }
 
 }  // namespace

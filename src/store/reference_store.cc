@@ -6,6 +6,7 @@
 #include <atomic>
 #include <utility>
 
+#include "store/guarded_read.h"
 #include "store/held_bytes.h"
 
 namespace penstock::inline v0 {
@@ -97,13 +98,16 @@ void reference_store::read(std::span<const byte_read> reads, completion_sink& si
   const auto given_of = [](const object& each) {
     return promises{each.pinned.known(), each.pinned.known() && !each.may_vanish};
   };
+  bool others_read = false;  // an exception must not reach the caller while other stores have reads of this call
   const auto read_from = [&](const object& first, std::span<const byte_read> some) {
     const promises given = given_of(first);
-    if (first.completes_inline) {
-      inline_sink between(sink, given);
-      first.from->read(some, between, stop);
+    if (!first.completes_inline) {
+      others_read = true;
+      guarded_read(*first.from, some, *new later_sink(sink, given, some.size()), stop);  // NOLINT: deletes itself
+    } else if (inline_sink between(sink, given); others_read) {
+      guarded_read(*first.from, some, between, stop);
     } else {
-      first.from->read(some, *new later_sink(sink, given, some.size()), stop);  // NOLINT: deletes itself
+      first.from->read(some, between, stop);
     }
   };
   const auto translate = [](byte_read& wanted, const object& named) {

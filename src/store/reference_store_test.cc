@@ -5,6 +5,7 @@
 #include <array>
 #include <chrono>
 #include <map>
+#include <stdexcept>
 
 #include "store/held_bytes.h"
 #include "store/memory_store.h"
@@ -32,6 +33,7 @@ class counting_store final : public store {
   }
   void read(std::span<const byte_read> reads, completion_sink& sink, std::stop_token stop) const override {
     calls.push_back(reads.size());
+    if (throws) throw std::runtime_error("disk on fire");
     if (!later_) return held.read(reads, sink, stop);
     for (const byte_read& each : reads) waiting.emplace_back(each, &sink);
   }
@@ -41,6 +43,7 @@ class counting_store final : public store {
   }
   std::string uri() const override { return "counting:"; }
 
+  bool throws = false;
   mutable memory_store held;
   mutable std::vector<std::size_t> calls;
   mutable std::vector<std::pair<byte_read, completion_sink*>> waiting;
@@ -147,12 +150,17 @@ TEST(ReferenceStore, ServesTheBytesThatItHoldsAsLongAsTheyAreFresh) {
   }
 }
 
-TEST(ReferenceStore, FreesTheBytesThatItHeldOnceTheyAreOld) {
-  const auto fetched = held_bytes::clock::now();
-  const held_bytes held(0, std::vector<std::byte>(2), 4, fetched);
-  EXPECT_FALSE(held.drop_if_old(fetched));
-  EXPECT_TRUE(held.drop_if_old(fetched + std::chrono::seconds(2)));
-  EXPECT_TRUE(held.drop_if_old(fetched));
+TEST(ReferenceStore, AnExceptionOfOneStoreIsNotTheErrorOfReadsOfOthers) {
+  for (const bool later : {false, true}) {
+    const auto a = filled(true, {"1"}), b = filled(later, {"1"});
+    const auto made = reference_store::make({object_of("a1", a, "1"), object_of("b1", b, "1")}, "references:");
+    b->throws = true;
+    every_read sink;
+    (*made)->read(reads_of({"a1", "b1", "a1"}), sink, {});
+    EXPECT_EQ(sink.results, (std::map<std::uint64_t, std::string>{{2, "io_error"}}));
+    a->finish();
+    EXPECT_EQ(sink.results, (std::map<std::uint64_t, std::string>{{1, "4"}, {2, "io_error"}, {3, "4"}}));
+  }
 }
 
 TEST(ReferenceStore, ReadsThroughGapsAsItsSlowestStore) {

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <penstock/extend/store.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <span>
+#include <stop_token>
+#include <utility>
+#include <vector>
+
+#include "base/thrown.h"
+
+namespace penstock::inline v0 {
+
+/// Knows which of some reads are not complete. Deletes itself after the last one.
+class guarded_sink final : public completion_sink {
+ public:
+  guarded_sink(completion_sink& to, std::span<const byte_read> reads) : to_(to), users_(reads.size() + 1) {
+    for (const byte_read& each : reads) pending_.push_back(each.tag);
+  }
+  void complete(std::uint64_t tag, result<read_done> done) override {
+    {
+      const std::lock_guard lock(mutex_);
+      const auto found = std::find(pending_.begin(), pending_.end(), tag);
+      if (found != pending_.end()) pending_.erase(found);
+    }
+    to_.complete(tag, std::move(done));
+    release();
+  }
+  /// Completes all that are not complete.
+  void refuse(const error& why) {
+    std::vector<std::uint64_t> left;
+    {
+      const std::lock_guard lock(mutex_);
+      left.swap(pending_);
+    }
+    for (const std::uint64_t tag : left) {
+      to_.complete(tag, why.clone());
+      release();
+    }
+  }
+  /// The caller of the store calls it once.
+  void release() noexcept {
+    if (users_.fetch_sub(1) == 1) delete this;  // NOLINT: owns itself
+  }
+
+ private:
+  completion_sink& to_;
+  std::atomic<std::size_t> users_;
+  std::mutex mutex_;
+  std::vector<std::uint64_t> pending_;
+};
+
+/// `from.read` for a store that passes one call on to several stores: if `from` throws an exception, it is the error of
+/// these reads only. Those that other stores were given before may still complete.
+inline void guarded_read(const store& from, std::span<const byte_read> reads, completion_sink& sink,
+                         std::stop_token stop) {
+  guarded_sink* guarded = nullptr;
+  try {
+    guarded = new guarded_sink(sink, reads);  // NOLINT: deletes itself
+    from.read(reads, *guarded, std::move(stop));
+  } catch (const std::exception& thrown) {
+    const error why = thrown_error("the store", thrown);
+    if (guarded != nullptr) {
+      guarded->refuse(why);
+    } else {
+      for (const byte_read& each : reads) sink.complete(each.tag, why.clone());
+    }
+  }
+  if (guarded != nullptr) guarded->release();
+}
+
+}  // namespace penstock::inline v0
