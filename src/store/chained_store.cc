@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <penstock/extend/store.h>
+#include "store/guarded_read.h"
 
 namespace penstock::inline v0 {
 
@@ -110,7 +111,7 @@ void chained_store::read(std::span<const byte_read> reads, completion_sink& sink
     } else {
       auto* const gather = new gathering(*this, wanted, std::move(*parts), sink);  // NOLINT: deletes itself
       const std::vector<byte_read> started(gather->parts().begin(), gather->parts().end());
-      from_->read(started, *gather, stop);
+      guarded_read(*from_, started, *gather, stop);  // reads before this one may still complete
     }
   }
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <penstock/extend/store.h>
 
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +23,7 @@ class late_store final : public store {
     return out;
   }
   void read(std::span<const byte_read> reads, completion_sink& sink, std::stop_token) const override {
+    if (throws) throw std::runtime_error("disk on fire");
     for (const byte_read& each : reads) waiting.emplace_back(each, &sink);
   }
   void finish() const {
@@ -30,6 +32,7 @@ class late_store final : public store {
   }
   std::string uri() const override { return "late:"; }
 
+  bool throws = false;
   mutable memory_store held;
   mutable std::vector<std::pair<byte_read, completion_sink*>> waiting;
 };
@@ -125,6 +128,21 @@ TEST(ChainedStore, ErrorsNameTheRange) {
   EXPECT_EQ(error_of("all", {2, 3, false}), "c01");
   EXPECT_NE(error_of("all", {2, 60, false}).find("corrupt_data"), std::string::npos);
   EXPECT_NE(error_of("a", {0, 1, false}).find("not_found"), std::string::npos);
+}
+
+TEST(ChainedStore, AnExceptionIsTheErrorOfItsRead) {
+  const auto from = std::make_shared<late_store>();
+  const chained_store all("all", from, kLinks);
+  from->throws = true;
+  test::growing_buffer buffer;
+  byte_read wanted;
+  wanted.key = "all";
+  wanted.range = {0, 9, false};
+  wanted.buffer = &buffer;
+  one_read done;
+  all.read({&wanted, 1}, done, {});
+  EXPECT_TRUE(done.ended);
+  EXPECT_NE(done.text.find("the store threw an exception: disk on fire"), std::string::npos) << done.text;
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include "base/sha256.h"
 #include "store/disk_index.h"
 #include "store/disk_segments.h"
+#include "store/guarded_read.h"
 #include "store/http_message.h"
 #include "store/validated_store.h"
 
@@ -204,7 +205,7 @@ void disk_cache::process_state::fetch(std::unique_ptr<cached_read> which) {
   const std::shared_ptr<const store> from = sink->from;
   const byte_read wanted = sink->wanted;
   std::stop_token stop = sink->stop;
-  from->read({&wanted, 1}, *sink, std::move(stop));
+  guarded_read(*from, {&wanted, 1}, *sink, std::move(stop));
 }
 
 // Reads whose call has just begun.
@@ -277,7 +278,7 @@ void disk_cache::process_state::proceed(reads all) {
     check.expected = &sink->seen;
     const std::shared_ptr<const store> from = sink->reads[0]->from;
     std::stop_token stop = sink->reads[0]->stop;
-    from->read({&check, 1}, *sink, std::move(stop));
+    guarded_read(*from, {&check, 1}, *sink, std::move(stop));
   }
 }
 

@@ -56,8 +56,8 @@ class guarded_sink final : public completion_sink {
   std::vector<std::uint64_t> pending_;
 };
 
-/// `from.read` for a store that passes one call on to several stores: if `from` throws an exception, it is the error of
-/// these reads only. Those that other stores were given before may still complete.
+/// `from.read` for a store that passes one call on in several calls: if `from` throws an exception, it is the error of
+/// these reads only. Reads of the calls before it may still complete.
 inline void guarded_read(const store& from, std::span<const byte_read> reads, completion_sink& sink,
                          std::stop_token stop) {
   guarded_sink* guarded = nullptr;

@@ -55,7 +55,7 @@ TEST(JoinedStore, ReportsAnUnknownNameAsNotFound) {
   EXPECT_TRUE(sink.failed);
 }
 
-// Completes its reads when it is told to, or completes one and throws an exception.
+// Completes its reads later, or completes one and throws an exception.
 class unsteady_store final : public store {
  public:
   explicit unsteady_store(bool throws) : throws_(throws) {}
