@@ -281,11 +281,12 @@ def test_lengths_may_be_arrays_of_numpy():
             ps.create_array({}, shape=(4, 4), dtype="f4", chunks=wrong)
 
 
-@pytest.mark.parametrize("fill_value", [np.int64(-1), np.int16(256), -1, 256, 0.5, np.float32(256)])
+@pytest.mark.parametrize("fill_value", [np.int64(-1), np.int16(256), np.array(256), -1, 256, 0.5, np.float32(256)])
 def test_a_fill_value_that_integers_do_not_have_is_refused(fill_value):
     with pytest.raises(ps.InvalidArgumentError, match="fill_value"):
         ps.create_array({}, shape=3, dtype="u1", fill_value=fill_value)
     assert ps.create_array({}, shape=3, dtype="u1", fill_value=np.int64(255)).fill_value == 255
+    assert ps.create_array({}, shape=3, dtype="u1", fill_value=np.array(255)).fill_value == 255
 
 
 @pytest.mark.parametrize(

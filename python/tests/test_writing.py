@@ -115,6 +115,7 @@ def test_masked_elements_are_refused() -> None:
     a = ps.create_array({}, data=np.arange(4.0))
     items = ps.create_array({}, data=np.zeros(4, [("x", "f8"), ("y", "f8")]))
     masked = np.ma.masked_less(np.arange(4.0), 2)
+    in_field = np.ma.masked_array(np.ones(4, items.dtype), mask=[(False, True)] + [(False, False)] * 3)
     with a.appender() as to:
         for write in (
             lambda: a.__setitem__(..., masked),
@@ -124,12 +125,19 @@ def test_masked_elements_are_refused() -> None:
             lambda: a.append(masked),
             lambda: to.append(masked),
             lambda: items.__setitem__("x", masked),
+            lambda: items.__setitem__(..., in_field),
+            lambda: items.append(in_field),
         ):
             with pytest.raises(ps.InvalidArgumentError, match="masked elements"):
                 write()
     np.testing.assert_array_equal(a[...], np.arange(4.0))
     a[...] = np.ma.masked_array(np.arange(4, 8))  # nothing is masked
     np.testing.assert_array_equal(a[...], np.arange(4, 8))
+    items[1:] = np.ma.masked_array(np.ones(3, items.dtype))  # structures always have a mask
+    items[0] = np.ma.masked_array(np.ones(1, items.dtype))
+    np.testing.assert_array_equal(items[...], np.ones(4, items.dtype))
+    saved = ps.create_array({}, data=np.ma.masked_array(np.ones(3, items.dtype)))
+    np.testing.assert_array_equal(saved[...], np.ones(3, items.dtype))
 
 
 def test_lists_are_appended_as_they_are_assigned() -> None:

@@ -74,10 +74,12 @@ result<std::uint64_t> parse_bytes(std::string_view given) {
   const auto [point, failed] = std::from_chars(number.data(), last, whole);
   if (failed != std::errc() || !checked_mul(whole, scale, bytes)) return wrong();
   if (point == last) return bytes;
+  const std::string digits_after = "0" + std::string(point, last);  // alone: they round to at most one unit
   double part = 0;
-  const auto [end, unparsed] = std::from_chars(number.data(), last, part, std::chars_format::fixed);
-  if (end != last || (unparsed != std::errc() && point + 1 != last)) return wrong();
-  const auto more = static_cast<std::uint64_t>(std::round((part - std::floor(part)) * static_cast<double>(scale)));
+  const char* const end_after = digits_after.data() + digits_after.size();
+  const auto [end, unparsed] = std::from_chars(digits_after.data(), end_after, part, std::chars_format::fixed);
+  if (end != end_after || unparsed != std::errc()) return wrong();
+  const auto more = static_cast<std::uint64_t>(std::round(part * static_cast<double>(scale)));
   if (bytes > ~std::uint64_t{0} - more) return wrong();
   return bytes + more;
 }

@@ -83,6 +83,8 @@ TEST(Bytes, AreParsedWithUnits) {
   EXPECT_EQ(*parse_bytes("1.5GB"), 1'500'000'000U);
   EXPECT_EQ(*parse_bytes("2.3GB"), 2'300'000'000U);  // the number is not exact in binary
   EXPECT_EQ(*parse_bytes("64k"), 64'000U);
+  EXPECT_EQ(*parse_bytes("1.99999999999999999999GB"), 2'000'000'000U);  // as a double, 2
+  EXPECT_EQ(*parse_bytes("9007199254740993.6"), 9'007'199'254'740'994U);
   EXPECT_EQ(*parse_bytes("1."), 1U);
   for (const char* text : {"", "GB", "-1", "1 parsec", "1.2.3", "1e3", "99999999TB", "1GiBs", ".5GB", "inf", "0x10"})
     EXPECT_FALSE(parse_bytes(text).ok()) << text;

@@ -11,6 +11,7 @@ import numpy as np
 from penstock import _core
 from penstock.core import registry
 from penstock.core.array import Array
+from penstock.core.data_types import is_masked
 from penstock.core.errors import Error, InvalidArgumentError, UnsupportedError
 from penstock.core.group import Group
 from penstock.geo import placed
@@ -59,7 +60,7 @@ def for_zarr(data: Any, given: dict[str, Any]) -> Any:
         _warn_of_coordinates(data, set())
         return data.values
     if isinstance(data, np.ma.MaskedArray):
-        if not np.ma.is_masked(data):
+        if not is_masked(data):
             return data.data
         if given["fill_value"] is None:
             raise InvalidArgumentError("data has masked values: give fill_value, or write data.filled(value)")
@@ -181,7 +182,7 @@ def _for_tiff(data: Any, options: dict[str, Any]) -> Any:
         _warn_of_coordinates(data, used if options.get("transform") is not None else {_mapping_of(data), "band"})
         return values
     if isinstance(data, np.ma.MaskedArray):
-        if not np.ma.is_masked(data):
+        if not is_masked(data):
             return data.data
         if options.get("nodata") is None:
             raise InvalidArgumentError("data has masked values: give nodata, or write data.filled(value)")

@@ -53,6 +53,12 @@ def cast(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     return made
 
 
+def is_masked(values: np.ma.MaskedArray[Any, Any]) -> bool:
+    """Whether elements are masked, or fields of them: `numpy.ma.is_masked` does not take the masks of structures."""
+    mask = np.ma.getmask(values)
+    return mask is not np.ma.nomask and bool(np.ascontiguousarray(mask).view(np.bool_).any())
+
+
 def unmasked(values: Any) -> Any:
     """The elements of an array of a subclass of ndarray as an ndarray; other values unchanged.
 
@@ -63,7 +69,7 @@ def unmasked(values: Any) -> Any:
     """
     if not isinstance(values, np.ndarray):
         return values
-    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+    if isinstance(values, np.ma.MaskedArray) and is_masked(values):
         raise InvalidArgumentError("the value has masked elements: write value.filled(x)")
     return np.asarray(values)
 
@@ -139,6 +145,8 @@ def fill_options(fill: Any, dtype: Any) -> dict[str, Any]:
     try:
         if native.names is not None and isinstance(fill, Mapping):
             fill = tuple(fill[name] for name in native.names)
+        if type(fill) is np.ndarray and not fill.ndim:
+            fill = fill[()]  # an array of other integers would wrap
         item = np.zeros((), native)
         if native.names is None or isinstance(fill, np.void) or not np.isscalar(fill) or fill != 0:
             item[()] = fill
