@@ -41,7 +41,6 @@ def test_a_context_has_the_requested_threads():
     assert repr(ps.Context(threads=3)) == "<penstock.Context threads=3>"
 
 
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system has no affinity of processes")
 @pytest.mark.parametrize("threads", [np.int64(2), 2**40])
 def test_threads_of_one_call_are_any_whole_number(threads):
     a = ps.create_array({}, data=np.ones((4, 3)), chunks=(2, 2))
@@ -59,6 +58,7 @@ def test_too_many_threads_are_refused():
     assert ps.Context(io_concurrency=2**32)
 
 
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system has no affinity of processes")
 def test_a_context_has_one_thread_for_each_processor_that_the_process_may_use():
     code = """if True:
         import os
