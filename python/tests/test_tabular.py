@@ -366,6 +366,8 @@ def test_files_on_web_servers_are_read_by_the_engine(
         again = ps.open(tmp_path / "m")
         assert not server.requests
         np.testing.assert_array_equal(again[40_000:40_010], values[40_000:40_010])
+        with pytest.raises(ps.InvalidArgumentError, match="does not have these storage options"):
+            ps.open(tmp_path / "m", storage_options={"block_size": 1 << 16})
         server.forget()
         array[0], again[40_300]
         assert [each.method for each in server.requests] == ["GET", "GET"]

@@ -31,7 +31,7 @@ from penstock.references.objects import Described, Joined, Object, ReferencedArr
 from penstock.shards.files import complain, describe_all, file_stamps, refuse_others, side_by_side
 from penstock.shards.names import write_atomically
 from penstock.shards.saved import VERSION, known_files, saved_files
-from penstock.tabular.remote import RemoteObject
+from penstock.tabular.remote import RemoteObject, is_served
 from penstock.tabular.table import (
     Batches,
     BatchStore,
@@ -363,6 +363,9 @@ def open_saved(
         for table, can_cut, by_engine in zip(tables, *facts, strict=True):
             table.can_cut, table.by_engine = bool(can_cut), bool(by_engine)
             table.storage_options = dict(storage_options or {}) if "://" in table.path else None
+            if table.by_engine and not is_served(table.path, table.storage_options):
+                why = "the engine compares its version with the manifest's, and does not have these storage options"
+                raise InvalidArgumentError(f"'{table.path}': {why}")
         if missing == "fill":
             for table, now in zip(tables, stamps_now(tables), strict=True):
                 table.there = now is not None
