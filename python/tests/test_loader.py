@@ -505,6 +505,9 @@ def test_a_state_of_another_order_is_refused():
             batches.load_state_dict({key: value for key, value in state.items() if key != name})
     with pytest.raises(ps.InvalidArgumentError, match="state must be a mapping"):
         batches.load_state_dict([])
+    for name in ("epoch", "batch"):
+        with pytest.raises(ps.InvalidArgumentError, match=f"{name} of the state must be less than 2"):
+            ps.loader(a, batch_size=8).load_state_dict({**state, name: 2**64})
 
 
 def test_a_damaged_chunk_is_an_error_of_its_batch(tmp_path):

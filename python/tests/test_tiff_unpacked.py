@@ -111,6 +111,15 @@ def test_reads_report_their_progress(path):
         array.read(progress=fail)
 
 
+def test_threads_are_checked_as_for_other_arrays(path):
+    array = ps.open(path, unpack=True)
+    for selection in (np.s_[:, 3:], ps.oindex[[0, 2], [1, 5]]):
+        assert array.read(selection, threads=2**40).shape == array.read(selection).shape
+        for wrong in (0, -1, "x"):
+            with pytest.raises(ps.InvalidArgumentError, match="threads must be"):
+                array.read(selection, threads=wrong)
+
+
 def test_lists_of_both_kinds_are_unpacked(path):
     array = ps.open(path, unpack=True)
     whole = array[...]

@@ -568,7 +568,9 @@ def _origins(samples: npt.ArrayLike, axes: int) -> bytes:
 
 
 def _whole(value: Any, name: str) -> int:
-    """A whole number of at least 0."""
+    """A whole number of at least 0 that the engine can count to. A seed may be larger."""
     if not hasattr(value, "__index__") or isinstance(value, bool) or value.__index__() < 0:
         raise InvalidArgumentError(f"{name} must be a whole number of at least 0, got {value!r}")
+    if value.__index__() >= 2**64 and name != "seed":
+        raise InvalidArgumentError(f"{name} must be less than 2^64, got {value!r}")
     return int(value.__index__())

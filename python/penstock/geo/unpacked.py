@@ -15,6 +15,7 @@ from penstock.core.array import Progress
 from penstock.core.errors import InvalidArgumentError, UnsupportedError
 from penstock.core.indexing import Key, KeyMaker, as_tuple, expand, is_list, is_mask, oindex, vindex
 from penstock.core.progress import callback_of
+from penstock.core.sizes import check_threads
 from penstock.core.tensor import Tensor
 from penstock.geo.header import TiffHeader
 from penstock.geo.masks import Validity
@@ -216,7 +217,8 @@ class UnpackedArray(TiffHeader):
         if device is not None and str(device) != "cpu":
             message = "unpacked reads end in host memory: read `packed` on a device, or use xarray's engine"
             raise UnsupportedError(message, f"array '{self.uri}'")
-        made = unpack(self.packed, selection, True, threads=threads, progress=callback_of(progress, "reading"))
+        workers = check_threads(threads) or None
+        made = unpack(self.packed, selection, True, threads=workers, progress=callback_of(progress, "reading"))
         if out is None:
             return made
         if out.shape != made.shape:
