@@ -363,6 +363,14 @@ def test_a_file_that_cannot_be_opened_is_left_to_the_cpp_program(
     assert not check.takes([str(tmp_path / "a.json")])
 
 
+def test_a_manifest_with_too_many_levels_is_reported_as_damaged(tmp_path: Path) -> None:
+    text = '{"penstock_manifest": 1, "kind": "tables", "columns": ' + "[" * 100_000 + "]" * 100_000 + "}\n"
+    (tmp_path / "deep").write_text(text)
+    done = run_program("check", tmp_path / "deep")
+    assert (done.returncode, "Traceback" in done.stderr) == (1, False)
+    assert "corrupt_data: " in done.stdout + done.stderr
+
+
 def test_shards_are_written_one_by_one(tmp_path: Path) -> None:
     values = np.arange(30.0).reshape(10, 3)
     for suffix in (".h5", ".parquet", ".arrow"):

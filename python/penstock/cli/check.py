@@ -26,7 +26,7 @@ def takes(arguments: list[str]) -> bool:
     """Whether one of the arguments is a manifest of tables. The C++ program reports what cannot be read."""
     for each in arguments:
         if not each.startswith("-") and os.path.isfile(each):
-            with contextlib.suppress(OSError, ValueError), open(each, "rb") as stream:
+            with contextlib.suppress(OSError, ValueError, RecursionError), open(each, "rb") as stream:
                 if driver_of_bytes(stream) == "references":
                     return bool(json.loads(stream.readline()).get("kind") == "tables")
     return False
