@@ -26,8 +26,8 @@ PENSTOCK_API result<std::vector<array>> open_arrays(std::span<const std::string>
 /// A read fetches and decodes the chunks of the parts, each with its own codecs. Parts may have different lengths along
 /// `axis`, chunks of different lengths along it, and different codecs. Parts without elements are ignored.
 ///
-/// If the parts' chunks differ outside `axis`, or their fill values differ, the grid of the result (`chunks`, blocks) is
-/// made of boxes of about a MiB of whole chunks. Reads fetch the chunks of the parts all the same.
+/// If the parts' chunks differ outside `axis`, or their fill values differ, the grid of the result (`chunks`, blocks)
+/// is made of boxes of about a MiB of whole chunks. Reads fetch the chunks of the parts all the same.
 /// \param parts  Arrays with one dtype, and with one shape outside `axis`. The result shares their stores.
 /// \param axis   Less than the parts' rank.
 /// \param with   The context of the result; null: the first part's.

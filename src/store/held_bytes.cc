@@ -27,9 +27,10 @@ std::shared_ptr<const std::vector<std::byte>> held_bytes::fresh() const {
 }
 
 bool held_bytes::drop_if_old(clock::time_point now) const {
+  std::shared_ptr<const std::vector<std::byte>> dropped;  // after the lock
   const std::lock_guard lock(mutex_);
-  if (now >= until_) bytes_ = std::vector<std::byte>();
-  return bytes_.empty();
+  if (now >= until_) dropped.swap(bytes_);
+  return bytes_ == nullptr;
 }
 
 bool held_bytes::copy(const byte_read& wanted, read_done& done) const {

@@ -163,7 +163,8 @@ def _members_of(source: Group) -> tuple[list[tuple[str, Array | Group]], list[st
 
 def _why_not_written(source: Array) -> str:
     """Why h5py does not write the elements; empty if it does."""
-    vlen = (source.dtype.metadata or {}).get("vlen")
+    metadata = source.dtype.metadata
+    vlen = None if metadata is None else metadata.get("vlen")
     is_nested = isinstance(vlen, np.dtype) and (vlen.hasobject or vlen.subdtype is not None)
     return "lists are written to HDF5 if they have single items of a fixed size" if is_nested else ""
 
