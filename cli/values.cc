@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include <penstock/variable.h>
@@ -325,6 +326,13 @@ json nested(dtype type, const extents& shape, std::size_t d, const std::byte*& i
   json::array_t values;
   for (std::uint64_t i = 0; i < shape[d]; ++i) values.push_back(nested(type, shape, d + 1, item));
   return values;
+}
+
+json list_json(const dtype& type, const variable_item& from) {
+  json::array_t out;
+  const extents shape(type.item_shape());
+  for_each_of_list(type, from, [&](const std::byte* each) { out.push_back(nested(*type.item(), shape, 0, each)); });
+  return out;
 }
 
 /// A field of a structure: an element, or a block of them in brackets.

@@ -144,7 +144,7 @@ struct save_shards_options : shard_writer_options {
 
 /// The positions at which an array of `length` rows is cut: from 0 to `length`. Without rows there is one file without
 /// rows.
-/// \error invalid_argument  Neither or both are given, or one is 0; there are more than 2^24 files.
+/// \error invalid_argument  Neither or both are given, one is 0, or there would be more than 2^24 files.
 PENSTOCK_API result<std::vector<std::uint64_t>> shard_edges(std::uint64_t length, std::optional<std::uint64_t> rows,
                                                             std::optional<std::uint64_t> shards);
 

@@ -94,7 +94,8 @@ def test_the_speed_page_is_that_of_the_newest_saved_result() -> None:
     page = report.speed_page(document)
     assert (BENCH.parent / "docs" / "speed.md").read_text() == page, "run bench/report.py"
     for result in document["results"]:
-        work = "" if result["scenario"] == "first_read" else f"{result['title']}: "  # a section of its own has the title
+        has_section = result["scenario"] == "first_read"  # which has the title
+        work = "" if has_section else f"{result['title']}: "
         for bar in result["bars"]:
             start = f"| {work}{bar['text']} |"
             (line,) = [each for each in page.splitlines() if each.startswith(start)]

@@ -97,6 +97,30 @@ def test_head_of_an_array_without_elements_is_empty(tmp_path: Path, run: Run):
     assert json.loads(run("head", tmp_path / "a.zarr", "--json")[1])["values"] == []
 
 
+def test_dates_and_structures_are_written_as_in_numpy(tmp_path: Path, run: Run):
+    dates = np.array(["2020-02-29T06:30", "NaT", "1969-12-31T23:59"], "M8[m]")
+    ps.save(tmp_path / "t.zarr", dates)
+    ps.save(tmp_path / "s.zarr", np.array([(1, 2.5), (3, 0.5)], [("a", "i4"), ("b", "f8")]))
+    assert run("head", tmp_path / "t.zarr", "--format", "csv")[1].split() == [str(each) for each in dates]
+    assert json.loads(run("read", tmp_path / "t.zarr", "--json")[1])["values"] == [str(each) for each in dates]
+    assert "numpy.datetime64[m]" in run("info", tmp_path / "t.zarr")[1]
+    assert run("head", tmp_path / "s.zarr")[1].splitlines()[1] == "[(1, 2.5) (3, 0.5)]"
+    found = json.loads(run("head", tmp_path / "s.zarr", "--json")[1])["values"]
+    assert found == [{"a": 1, "b": 2.5}, {"a": 3, "b": 0.5}]
+    assert "struct (a: int32, b: float64)" in run("info", tmp_path / "s.zarr")[1]
+
+
+def test_text_in_csv_is_what_other_programs_read(tmp_path: Path, run: Run):
+    texts = [["", "a,b"], ['"', "line\r\nline"], [" x ", "é"], ["", ""]]
+    ps.create_array(tmp_path / "x.zarr", data=np.array(texts, dtype=object))
+    for words in (["head"], ["read"]):
+        out = run(words[0], tmp_path / "x.zarr", "--format", "csv")[1]
+        assert list(csv.reader(io.StringIO(out, newline=""))) == texts
+    assert run("read", tmp_path / "x.zarr", ":, 0", "-o", tmp_path / "x.csv")[0] == 0
+    with open(tmp_path / "x.csv", newline="") as file:
+        assert list(csv.reader(file)) == [[row[0]] for row in texts], "an empty line would not be an element"
+
+
 def test_names_have_no_control_characters_in_text(tmp_path: Path, run: Run):
     name, key = "a\n\x1b[31m", "\x9b31m\x7f"
     made = ps.create_group(tmp_path / "g.zarr", attributes={key: 1})
@@ -116,6 +140,11 @@ def test_names_have_no_control_characters_in_text(tmp_path: Path, run: Run):
     assert "\x1b" not in err
     members = json.loads(run("ls", tmp_path / "g.zarr", "--json")[1])["members"]
     assert {each["name"] for each in members} == {name, "\x1b[2J"}
+
+
+def test_verbs_of_python_escape_as_the_program_does():
+    assert _core.printable("a\n\tb\x1b\x9b é\udc9b") == "a\\n\\x09b\\x1b\\x9b é\udc9b"
+    assert _core.printable("a\n\tb\r", lines=True) == "a\n\tb\\x0d"
 
 
 def test_every_option_is_in_the_guide(run: Run):

@@ -543,20 +543,13 @@ def test_an_open_array_does_not_overwrite_its_own_files(tmp_path: Path) -> None:
     assert {each: each.read_bytes() for each in tmp_path.iterdir()} == before
 
 
-@pytest.mark.parametrize("name", ["rows", "shards"])
-def test_numbers_of_rows_and_shards_are_at_most_63_bits(tmp_path: Path, name: str) -> None:
-    with pytest.raises(ps.InvalidArgumentError, match=rf"{name} must be less than 2\*\*63"):
-        ps.save_shards(np.zeros((3, 2)), tmp_path / "x_{}.npy", **{name: 2**64})
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"rows": 2, "manifest": "x_1.npy"}, "the manifest has the name of a shard: 'x_1.npy'"),
         ({"rows": 2, "manifest": "x_9.npy"}, "the manifest has the name of a shard"),
         ({"rows": 2, "manifest": ""}, "the name of the manifest is empty"),
-        ({"shards": 10**9}, "1000000000 files are too many"),
+        ({"shards": 10**9}, "at most 16777216 files, not as 1000000000"),
     ],
 )
 def test_shards_and_their_manifest_have_names_of_their_own(

@@ -340,8 +340,14 @@ def test_an_array_without_names_of_dimensions_can_be_omitted(tmp_path: Path) -> 
     assert list(xr.open_dataset(tmp_path / "a.zarr", engine=OURS, drop_variables="plain")) == ["named"]
 
 
-@pytest.mark.parametrize("given", [{"page": 1}, {"level": 1}, {"bands": [0]}])
-def test_options_that_choose_an_image_are_refused(tmp_path: Path, stored: Path, given: dict[str, Any]) -> None:
+OF_IMAGES: list[dict[str, Any]] = [
+    {"page": 1}, {"level": 1}, {"bands": [0]}, {"open_kwargs": {"overview_level": 0}}, {"convention": "plain"},
+    {"masked": True}, {"parse_coordinates": False}, {"default_name": "t"}, {"band_as_variable": True},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("given", OF_IMAGES, ids=str)
+def test_options_of_images_are_refused(tmp_path: Path, stored: Path, given: dict[str, Any]) -> None:
     with pytest.raises(ps.InvalidArgumentError, match=f"{next(iter(given))} is an option of TIFFs"):
         xr.open_dataset(stored, engine=OURS, **given)
     weather()[["rain"]].to_zarr(tmp_path / "one.zarr", consolidated=False)

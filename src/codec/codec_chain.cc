@@ -10,6 +10,7 @@
 #include "array/element_bits.h"
 #include "array/strided_copy.h"
 #include "base/checked.h"
+#include "base/counted.h"
 #include "base/thrown.h"
 #include "codec/byte_codecs.h"
 #include "codec/filters/array_stages.h"

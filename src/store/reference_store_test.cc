@@ -150,6 +150,14 @@ TEST(ReferenceStore, ServesTheBytesThatItHoldsAsLongAsTheyAreFresh) {
   }
 }
 
+TEST(ReferenceStore, FreesTheBytesThatItHeldOnceTheyAreOld) {
+  const auto fetched = held_bytes::clock::now();
+  const held_bytes held(0, std::vector<std::byte>(2), 4, fetched);
+  EXPECT_FALSE(held.drop_if_old(fetched));
+  EXPECT_TRUE(held.drop_if_old(fetched + std::chrono::seconds(2)));
+  EXPECT_TRUE(held.drop_if_old(fetched));
+}
+
 TEST(ReferenceStore, AnExceptionOfOneStoreIsNotTheErrorOfReadsOfOthers) {
   for (const bool later : {false, true}) {
     const auto a = filled(true, {"1"}), b = filled(later, {"1"});

@@ -329,6 +329,12 @@ def _reported(progress: Any) -> Callable[[str, int, int], Any] | None:
     return lambda _, done, total: line(done, total)
 
 
+def _consolidated(group: Group, context: Context | None) -> Group:
+    """The group with the metadata of all its nodes, which is stored at its root."""
+    store, inside = _core.place_of_group(group)
+    return Group(_core.consolidate_metadata(store, current_context() if context is None else context, inside))
+
+
 def _write_shards(
     source: Array | Group,
     pattern: str,

@@ -18,7 +18,7 @@ from penstock.core.errors import InvalidArgumentError
 from penstock.core.group import Group
 from penstock.core.job import close_at_exit
 from penstock.core.progress import callback_of
-from penstock.core.sizes import check_count, check_threads, parse_bytes
+from penstock.core.sizes import check_count, check_threads, counted, parse_bytes
 from penstock.core.tensor import as_host
 
 _MOST_LEVELS = 32

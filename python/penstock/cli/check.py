@@ -8,10 +8,10 @@ import os
 from typing import Any
 
 from penstock import _core
+from penstock._core import printable
 from penstock.cli import storage
 from penstock.cli.output import fail, show
 from penstock.cli.parser import Parser, at_least
-from penstock.cli.printable import printable, printable_lines
 from penstock.core.context import current_context
 from penstock.core.errors import ConflictError, CorruptDataError, Error
 from penstock.core.sizes import counted
@@ -91,7 +91,7 @@ def main(arguments: list[str]) -> int:
     report["ok"] = not bad
     failures = [{"cell": cell, "error": {"message": wrong.message}} for cell, wrong in bad[: given.max_failures]]
     report["arrays"].append({"path": "", "uri": given.URI, "cells": cells, "failed": len(bad), "failures": failures})
-    lines = [f"{printable(cell)}: {printable_lines(str(wrong))}" for cell, wrong in bad[: given.max_failures]]
+    lines = [f"{printable(cell)}: {printable(str(wrong), lines=True)}" for cell, wrong in bad[: given.max_failures]]
     if len(bad) > given.max_failures:
         lines.append(f"... and {len(bad) - given.max_failures} more")
     lines.append(f"{printable(given.URI)}: {counted(cells, 'row group')}, {counted(len(bad), 'failure')}")

@@ -14,7 +14,6 @@ from penstock.api.rechunk import RechunkPlan
 from penstock.cli import storage
 from penstock.cli.output import fail, show
 from penstock.cli.parser import Parser, at_least
-from penstock.cli.printable import printable, printable_lines
 from penstock.core.array import Array
 from penstock.core.context import Context
 from penstock.core.data_types import named_codec
@@ -54,7 +53,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--overwrite", action="store_true", help="replace the destination")
     parser.add_argument("--verify", action="store_true", help="read the copy and the source, and compare")
     parser.add_argument("--consolidate", action="store_true", help="of Zarr: also store a group's metadata at its root")
-    parser.add_argument("--threads", type=at_least(1))
+    parser.add_argument("--threads", type=at_least(1), metavar="N", help="default: one for each core")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     storage.add_flags(parser)
     return parser
@@ -119,7 +118,7 @@ def main(arguments: list[str]) -> int:
 def _described(made: Array | Group | RechunkPlan, given: argparse.Namespace, as_json: bool) -> str:
     if isinstance(made, RechunkPlan):
         steps = [dataclasses.asdict(step) for step in made.steps]
-        text = printable_lines(str(made)) or "nothing needs encoding"
+        text = printable(str(made), lines=True) or "nothing needs encoding"
         return json.dumps({"steps": steps}, indent=2) if as_json else text
     if as_json:
         return json.dumps({"source": given.source, "destination": given.target, "format": made.format}, indent=2)

@@ -11,7 +11,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 
-from penstock.cli.printable import printable_lines
+from penstock._core import printable
 from penstock.core.errors import Error, StorageError
 
 
@@ -71,4 +71,4 @@ def _print_message(text: str) -> None:
     """Print to standard error, if that is possible."""
     if sys.stderr is not None:
         with contextlib.suppress(OSError):
-            print(f"penstock: {printable_lines(text)}", file=sys.stderr, flush=True)
+            print(f"penstock: {printable(text, lines=True)}", file=sys.stderr, flush=True)

@@ -27,13 +27,13 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         elif option == "headers":
             group.add_argument(flag, dest=option, action="append", default=[], metavar="HEADER", help=text)
         else:
-            parser.add_argument(flag, dest=option)
-    parser.add_argument("--allow-local", action="store_true")
+            group.add_argument(flag, dest=option, metavar=flag.rpartition("-")[2].upper(), help=text)
+    group.add_argument("--allow-local", action="store_true", help="references may name files on this machine")
 
 
 def options_of(given: argparse.Namespace) -> dict[str, Any]:
     """The options of `penstock.open` that parsed flags select; empty if there were none."""
-    names = [option for _, option, _ in _core.storage_flags()]
+    names = [option for _, option, *_ in _core.storage_flags()]
     made: dict[str, Any] = {name: getattr(given, name) for name in names if getattr(given, name)}
     headers = {}
     for each in made.pop("headers", []):

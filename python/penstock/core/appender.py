@@ -16,7 +16,7 @@ from penstock.core.data_types import with_buffer
 from penstock.core.errors import InvalidArgumentError, OutOfRangeError
 from penstock.core.job import close_at_exit
 from penstock.core.sizes import check_count, check_threads, counted, parse_bytes
-from penstock.core.tensor import as_host
+from penstock.core.tensor import as_items
 
 if TYPE_CHECKING:
     from penstock.core.writing import Writes

@@ -169,7 +169,8 @@ class CropReader:
         try:
             array = self._arrays[sample[0]]
         except (KeyError, IndexError, TypeError):
-            raise InvalidArgumentError(f"sample {sample!r} names none of the {len(self._arrays)} arrays") from None
+            known = counted(len(self._arrays), "array")
+            raise InvalidArgumentError(f"sample {sample!r} names none of the arrays ({known})") from None
         return self._selected(array, sample[1])
 
     @staticmethod

@@ -41,11 +41,9 @@ def plain_lengths(
         if value == "auto":
             return value
         target_bytes = parse_bytes(value, name)
-        if item_bytes == 0:
-            raise InvalidArgumentError(f"{name}: a size in bytes needs elements of one size; give lengths")
-        if chunks is not None:
+        if chunks is not None and item_bytes != 0:
             return _shard_of_size(target_bytes // item_bytes, chunks, whole)
-        return _of_size(target_bytes, whole, item_bytes)
+        return _core.chunks_of_size(name.encode(), max(1, target_bytes), shape, item_bytes)
     if isinstance(value, Mapping):
         if {"shape", "index_location"} & value.keys() - set(dimension_names or ()):  # shards as zarr-python has them
             return value
@@ -128,15 +126,6 @@ def _shard_of_size(most: int, chunks: Sequence[int], whole: Sequence[int]) -> li
     for axis in reversed(range(len(made))):
         made[axis] *= max(1, min(whole[axis] // chunks[axis], most // _product(made)))
     return made
-
-
-def _of_size(target_bytes: int, whole: Sequence[int], item_bytes: int) -> list[int]:
-    """Halve the longest dimension until a chunk has at most `target_bytes`."""
-    lengths = list(whole)
-    while _product(lengths) * item_bytes > target_bytes and max(lengths, default=1) > 1:
-        axis = lengths.index(max(lengths))
-        lengths[axis] = -(-lengths[axis] // 2)
-    return lengths
 
 
 def _product(lengths: Sequence[int]) -> int:

@@ -148,9 +148,6 @@ class Context(_core.Context):
         def size(value: int | str | None, name: str, default: int = 0) -> int:
             return default if value is None else parse_bytes(value, name)
 
-        def count(value: int | None, name: str) -> int:
-            return 0 if value is None else min(check_count(value, name), 2**32 - 1)
-
         super().__init__(
             check_threads(threads),
             check_threads(io_concurrency, "io_concurrency"),

@@ -14,24 +14,7 @@ from penstock import _core
 from penstock.core.errors import InvalidArgumentError
 
 #: Types that NumPy has no letters for: Zarr names them.
-NAMED_TYPES = (
-    "int2",
-    "int4",
-    "uint2",
-    "uint4",
-    "bfloat16",
-    "float8_e3m4",
-    "float8_e4m3",
-    "float8_e4m3b11fnuz",
-    "float8_e4m3fn",
-    "float8_e4m3fnuz",
-    "float8_e5m2",
-    "float8_e5m2fnuz",
-    "float8_e8m0fnu",
-    "float6_e2m3fn",
-    "float6_e3m2fn",
-    "float4_e2m1fn",
-)
+NAMED_TYPES = tuple(_core.numbers_without_numpy_type())
 _SHORT_INTEGERS = ("int2", "int4", "uint2", "uint4")
 _TEXT = ("string", "str")
 _BYTES = ("bytes", "variable_length_bytes")

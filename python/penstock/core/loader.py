@@ -139,10 +139,14 @@ def loader(
     names = [_names(array, given) for array, given in zip(every, _names_of_each(dims, keys), strict=True)]
     crop = either(crop=crop, sample=sample)
     ranks = ranks if world_size is None else either(ranks=None if ranks == 1 else ranks, world_size=world_size)
-    crop = {0: None} if crop is None else _mapping(crop, "crop")
+    for name, given in (("crop", crop), ("stride", stride), ("pad", pad)):
+        if given is not None and not isinstance(given, Mapping):
+            text = f"{name} must be a mapping from dimensions to numbers, such as {{'y': 64}}, got {given!r}"
+            raise InvalidArgumentError(text)
+    crop = {0: None} if crop is None else dict(crop)
     if not crop:
         raise InvalidArgumentError("crop has no axis: give the length of a sample along at least one")
-    axes = _axes(crop, _mapping(stride, "stride"), _mapping(pad, "pad"))
+    axes = _axes(crop, stride or {}, pad or {})
     places = [[_dimension(key, array, known) for key in crop] for array, known in zip(every, names, strict=True)]
     for i, key in enumerate(crop):
         if all(place[i] is None for place in places):

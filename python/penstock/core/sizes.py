@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -48,9 +47,9 @@ def check_count(value: Any, name: str) -> int:
     return number
 
 
-def check_threads(threads: Any) -> int:
-    """The number of threads for the engine, which takes as many as are useful; None: 0, its default."""
-    return 0 if threads is None else min(check_count(threads, "threads"), 2**32 - 1)
+def check_threads(value: Any, name: str = "threads") -> int:
+    """A number of threads, or of requests, for the engine, which has at most 2**32 - 1; 0 for None."""
+    return 0 if value is None else min(check_count(value, name), 2**32 - 1)
 
 
 def either(**given: Any) -> Any:

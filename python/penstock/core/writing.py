@@ -20,7 +20,7 @@ from penstock.core.indexing import Fields
 from penstock.core.job import WriteJob
 from penstock.core.progress import callback_of
 from penstock.core.sizes import check_threads
-from penstock.core.tensor import as_host
+from penstock.core.tensor import as_items
 
 if TYPE_CHECKING:
     _Base = _core.Array

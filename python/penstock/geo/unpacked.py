@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from penstock._core import UnpackedImage, unpacked_image
+from penstock._core import UnpackedImage, unpacked_image, unpacked_type
 from penstock.core.array import Progress
 from penstock.core.errors import InvalidArgumentError, UnsupportedError
 from penstock.core.indexing import Key, KeyMaker, as_tuple, expand, is_list, is_mask, oindex, vindex

@@ -7,6 +7,7 @@
 
 #include "api/append/appender_state.h"
 #include "api/device_copy.h"
+#include "base/thrown.h"
 #include "engine/array_state.h"
 
 namespace penstock::inline v0 {
@@ -71,7 +72,7 @@ void appender_state::write_some(guard& lock, std::uint64_t count) {
   options.threads = options_.threads;
   options.durable = options_.durable;
   options.write_empty_chunks = options_.write_empty_chunks;
-  if (done.ok()) done = session_->write(rows, options);
+  if (done.ok()) done = caught("the store", [&] { return session_->write(rows, options); });
   if (!done.ok()) {
     error why = std::move(done).error();
     why.note(fmt::format("appending rows [{}, {}) of this appender", first, first + count));

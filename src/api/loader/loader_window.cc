@@ -151,11 +151,11 @@ result<bool> loader_window::make_room(std::size_t owner, output_block& out) {
 result<> loader_window::start(chunk_number which, std::size_t owner, output_block memory, bool again) {
   const array& from = *sources_[owner].from;
   const box place = box_of(from.state().layout->grid(), which - sources_[owner].first);
-  resolved_selection which_part;
-  which_part.shape = place.size;
+  resolved_selection chunk_box;
+  chunk_box.shape = place.size;
   for (std::size_t d = 0; d < place.size.size(); ++d) {
-    which_part.from.push_back({static_cast<std::int64_t>(place.origin[d]), 1, place.size[d]});
-    which_part.axis.push_back(static_cast<std::int8_t>(d));
+    chunk_box.from.push_back({static_cast<std::int64_t>(place.origin[d]), 1, place.size[d]});
+    chunk_box.axis.push_back(static_cast<std::int8_t>(d));
   }
   read_options options;
   options.threads = 1;

@@ -23,9 +23,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The most files of an array: their names and lengths are in memory.
-constexpr std::uint64_t kMostShards = std::uint64_t{1} << 24;
-
 /// The most files that an error names.
 constexpr std::size_t kMostFilesNamed = 5;
 /// The most files of one array. Their names and rows are lists in memory.
@@ -133,10 +130,9 @@ result<std::vector<std::uint64_t>> shard_edges(std::uint64_t length, std::option
     return error(errc::invalid_argument, "give either the rows of each shard or the number of shards");
   if ((rows && *rows == 0) || (shards && *shards == 0))
     return error(errc::invalid_argument, "rows and shards are at least 1");
-  const std::uint64_t count = shards ? *shards : ceil_div(length, *rows);
-  if (count > kMostShards)
+  if (const std::uint64_t count = rows ? ceil_div(length, *rows) : *shards; count > kMostFiles)
     return error(errc::invalid_argument,
-                 fmt::format("{} files are too many: at most {} are written", count, kMostShards));
+                 fmt::format("an array is written as at most {} files, not as {}", kMostFiles, count));
   std::vector<std::uint64_t> out{0};
   if (rows) {
     while (length - out.back() > *rows) out.push_back(out.back() + *rows);

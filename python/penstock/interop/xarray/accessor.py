@@ -109,7 +109,7 @@ class PenstockAccessor:
             if layer is None:
                 text = f"the values of {name} are not Penstock's: they are in memory, of Dask or of another engine"
                 raise InvalidArgumentError(text)
-        array = layer._array if isinstance(layer, LazyArray) else layer.array
+        array = layer.array if isinstance(layer, RasterArray) else layer._array
         if not isinstance(array, Array):
             raise InvalidArgumentError(f"the values of {name} are computed from those of several arrays")
         if key is not None and len(key.tuple) != len(array.shape):
