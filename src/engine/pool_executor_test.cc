@@ -1,7 +1,6 @@
 #include "engine/pool_executor.h"
 
 #include <gtest/gtest.h>
-#include <pthread.h>
 
 #include <algorithm>
 #include <atomic>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "engine/batch_job.h"
+#include "support/without_threads.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -295,22 +295,14 @@ TEST(PoolExecutor, AStepThatWaitsMayRunAnotherJob) {
 #ifdef __GLIBC__
 // Its caller gets the exception, and frees what the job works with.
 TEST(PoolExecutor, AJobThatCouldNotStartNeverRuns) {
-  pthread_attr_t before, huge;
-  ASSERT_EQ(pthread_getattr_default_np(&before), 0);
-  ASSERT_EQ(pthread_attr_init(&huge), 0);
-  ASSERT_EQ(pthread_attr_setstacksize(&huge, std::size_t{1} << 50), 0);
   pool_executor pool(2);
   const auto refused = std::make_shared<counted_job>(10);
-  ASSERT_EQ(pthread_setattr_default_np(&huge), 0);  // no thread can be started
-  EXPECT_THROW(pool.start(refused, 2), std::system_error);
-  ASSERT_EQ(pthread_setattr_default_np(&before), 0);
+  test::without_threads([&] { EXPECT_THROW(pool.start(refused, 2), std::system_error); });
   const auto next = std::make_shared<counted_job>(10);
   pool.start(next, 2);
   EXPECT_TRUE(next->wait_for(20s));
   EXPECT_EQ(refused->done(), 0u);
   EXPECT_EQ(refused.use_count(), 1);
-  pthread_attr_destroy(&huge);
-  pthread_attr_destroy(&before);
 }
 #endif
 

@@ -1,7 +1,6 @@
 #include "engine/write_queue.h"
 
 #include <gtest/gtest.h>
-#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "base/waiting.h"
+#include "support/without_threads.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -184,20 +184,12 @@ TEST(WriteQueue, AForkedChildDoesNotWaitForItsParentsWrites) {
 
 #ifdef __GLIBC__
 TEST(WriteQueue, AWriteWithoutAThreadFailsAndLaterOnesRun) {
-  pthread_attr_t before, huge;
-  ASSERT_EQ(pthread_getattr_default_np(&before), 0);
-  ASSERT_EQ(pthread_attr_init(&huge), 0);
-  ASSERT_EQ(pthread_attr_setstacksize(&huge, std::size_t{1} << 50), 0);
   write_queue queue(100);
-  ASSERT_EQ(pthread_setattr_default_np(&huge), 0);  // no thread can be started
-  const auto failed = push(queue, 100, [] { return result<>(); });
-  ASSERT_EQ(pthread_setattr_default_np(&before), 0);
+  const auto failed = test::without_threads([&] { return push(queue, 100, [] { return result<>(); }); });
   EXPECT_TRUE(failed->done());
   EXPECT_EQ(failed->wait().error().code(), errc::resource_exhausted);
   EXPECT_TRUE(queue.flush().ok()) << "the error was returned";
   EXPECT_TRUE(push(queue, 100, [] { return result<>(); })->wait().ok()) << "its bytes are free again";
-  pthread_attr_destroy(&huge);
-  pthread_attr_destroy(&before);
 }
 #endif
 

@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 #include <penstock/extend/store.h>
-#include <pthread.h>
 
 #include <atomic>
 #include <chrono>
@@ -19,6 +18,7 @@
 #include "store/http_store.h"
 #include "store/store_fixture.h"
 #include "support/http_server.h"
+#include "support/without_threads.h"
 
 namespace penstock::test {
 namespace {
@@ -244,24 +244,17 @@ class tagged_store final : public store {
 };
 
 TEST_F(DiskCache, WorksWithoutAThreadOfItsOwn) {
-  pthread_attr_t before, huge;
-  ASSERT_EQ(pthread_getattr_default_np(&before), 0);
-  ASSERT_EQ(pthread_attr_init(&huge), 0);
-  ASSERT_EQ(pthread_attr_setstacksize(&huge, std::size_t{1} << 50), 0);
   disk_cache_options how;
   how.folder = home_.path().string() + "/cache";
   const auto cache = *disk_cache::open(how);
   const auto from = cache->wrap(std::make_shared<tagged_store>(kText), "origin", "");
-  ASSERT_EQ(pthread_setattr_default_np(&huge), 0);  // no thread can be started
-  const auto fetched = read_now(*from, "k"), cached = read_now(*from, "k");
-  ASSERT_EQ(pthread_setattr_default_np(&before), 0);
+  const auto fetched = without_threads([&] { return read_now(*from, "k"); });
+  const auto cached = without_threads([&] { return read_now(*from, "k"); });
   ASSERT_TRUE(fetched.ok() && cached.ok());
   EXPECT_EQ(fetched->text, kText);
   EXPECT_EQ(cached->text, kText);
   EXPECT_EQ(cache->usage().misses, 1U);
   EXPECT_EQ(cache->usage().hits, 1U);
-  pthread_attr_destroy(&huge);
-  pthread_attr_destroy(&before);
 }
 #endif
 

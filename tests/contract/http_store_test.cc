@@ -3,7 +3,6 @@
 #include "store/http_store.h"
 
 #include <gtest/gtest.h>
-#include <pthread.h>
 
 #include <algorithm>
 #include <atomic>
@@ -17,6 +16,7 @@
 
 #include "store/store_fixture.h"
 #include "support/http_server.h"
+#include "support/without_threads.h"
 
 namespace penstock::test {
 namespace {
@@ -529,18 +529,10 @@ TEST_F(HttpStore, AnAbsentServerIsAnErrorSoon) {
 
 #ifdef __GLIBC__
 TEST_F(HttpStore, AReadWithoutAThreadFailsAndLaterOnesRun) {
-  pthread_attr_t before, huge;
-  ASSERT_EQ(pthread_getattr_default_np(&before), 0);
-  ASSERT_EQ(pthread_attr_init(&huge), 0);
-  ASSERT_EQ(pthread_attr_setstacksize(&huge, std::size_t{1} << 50), 0);
   const auto from = make();
-  ASSERT_EQ(pthread_setattr_default_np(&huge), 0);  // no thread can be started
-  const auto refused = read_now(*from, "k");
-  ASSERT_EQ(pthread_setattr_default_np(&before), 0);
+  const auto refused = without_threads([&] { return read_now(*from, "k"); });
   EXPECT_EQ(code_of(refused), errc::resource_exhausted);
   EXPECT_TRUE(read_now(*from, "k").ok());
-  pthread_attr_destroy(&huge);
-  pthread_attr_destroy(&before);
 }
 #endif
 

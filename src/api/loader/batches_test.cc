@@ -5,7 +5,6 @@
 #include <penstock/create.h>
 #include <penstock/open.h>
 #include <penstock/variable.h>
-#include <pthread.h>
 
 #include <atomic>
 #include <cstdint>
@@ -13,6 +12,8 @@
 #include <memory>
 #include <string>
 #include <vector>
+
+#include "support/without_threads.h"
 
 namespace penstock {
 namespace {
@@ -174,21 +175,13 @@ TEST(CropBatches, AFailureEndsThem) {
 
 #ifdef __GLIBC__
 TEST(CropBatches, AReadWithoutAThreadIsAnError) {
-  pthread_attr_t before, huge;
-  ASSERT_EQ(pthread_getattr_default_np(&before), 0);
-  ASSERT_EQ(pthread_attr_init(&huge), 0);
-  ASSERT_EQ(pthread_attr_setstacksize(&huge, std::size_t{1} << 50), 0);
   const array a = numbered<std::int32_t>("int32", 10);
   auto batches = crop_batches::make(each_of({crop_of(a, 0), crop_of(a, 2)}));
   ASSERT_TRUE(batches.ok()) << batches.error().to_string();
-  ASSERT_EQ(pthread_setattr_default_np(&huge), 0);  // no thread can be started
-  const auto refused = batches->next();
-  ASSERT_EQ(pthread_setattr_default_np(&before), 0);
+  const auto refused = test::without_threads([&] { return batches->next(); });
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code(), errc::resource_exhausted);
   EXPECT_NE(refused.error().to_string().find("array '"), std::string::npos) << refused.error().to_string();
-  pthread_attr_destroy(&huge);
-  pthread_attr_destroy(&before);
 }
 #endif
 

@@ -1,7 +1,6 @@
 #include <penstock/stream.h>
 
 #include <gtest/gtest.h>
-#include <pthread.h>
 
 #include <penstock/array_source.h>
 #include <penstock/create.h>
@@ -16,6 +15,8 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "support/without_threads.h"
 
 namespace penstock {
 namespace {
@@ -215,23 +216,15 @@ TEST(ArrayStream, WrongTilesAreRefused) {
 
 #ifdef __GLIBC__
 TEST(ArrayStream, AReadWithoutAThreadIsAnError) {
-  pthread_attr_t before, huge;
-  ASSERT_EQ(pthread_getattr_default_np(&before), 0);
-  ASSERT_EQ(pthread_attr_init(&huge), 0);
-  ASSERT_EQ(pthread_attr_setstacksize(&huge, std::size_t{1} << 50), 0);
   const array a = numbered(10);
   stream_options options;
   options.tile = {4, 5};
   auto tiles = array_stream::make(a, options);
   ASSERT_TRUE(tiles.ok()) << tiles.error().to_string();
-  ASSERT_EQ(pthread_setattr_default_np(&huge), 0);  // no thread can be started
-  const auto refused = tiles->next();
-  ASSERT_EQ(pthread_setattr_default_np(&before), 0);
+  const auto refused = test::without_threads([&] { return tiles->next(); });
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code(), errc::resource_exhausted);
   EXPECT_NE(refused.error().to_string().find("array '"), std::string::npos) << refused.error().to_string();
-  pthread_attr_destroy(&huge);
-  pthread_attr_destroy(&before);
 }
 #endif
 
