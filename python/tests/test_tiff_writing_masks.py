@@ -79,7 +79,7 @@ def test_values_of_too_many_bits_are_refused_with_their_place(tmp_path):
     ]:
         with pytest.raises(ps.InvalidArgumentError, match=words):
             ps.save(tmp_path / "x.tif", np.zeros((1, 16, 16), dtype), bits=bits)
-    with pytest.raises(ps.InvalidArgumentError, match="no predictor for samples of 4 bits"):
+    with pytest.raises(ps.InvalidArgumentError, match="predictors do not support samples of 4 bits"):
         ps.save(tmp_path / "x.tif", np.zeros((1, 16, 16), "u1"), bits=4, predictor=2)
 
 

@@ -8,7 +8,7 @@
 namespace penstock::inline v0::cuda {
 namespace {
 
-// Whether the driver has no way to run the code on this device: it is too old, or there is no code for the device.
+// Whether the driver cannot run the code on this device: it is too old, or the code is for other devices.
 bool cannot_run(driver_status status) {
   return status == kInvalidImage || status == kNoBinaryForDevice || status == kInvalidPtx || status == kNoPtxCompiler ||
          status == kUnsupportedPtx;

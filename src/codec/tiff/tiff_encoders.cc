@@ -114,7 +114,7 @@ result<tiff_tile_encoder> tiff_tile_encoder::make(const tiff_samples& samples, t
   if (samples.predictor == 3 && samples.kind != sample_kind::floating)
     return error{errc::invalid_argument, "predictor 3 is for floats"};
   if (samples.predictor == 2 && is_complex)
-    return error{errc::invalid_argument, "there is no predictor for complex numbers"};
+    return error{errc::invalid_argument, "predictors do not support complex numbers"};
   if (samples.predictor != 1 &&
       (encoding == tiff_encoding::none || encoding == tiff_encoding::packbits || encoding == tiff_encoding::jpeg))
     return error{errc::invalid_argument, "a predictor needs compression by deflate, lzw, zstd or lzma"};
@@ -125,7 +125,7 @@ result<tiff_tile_encoder> tiff_tile_encoder::make(const tiff_samples& samples, t
                    fmt::format("samples of {} must be unsigned integers", counted(samples.bits, "bit"))};
     if (samples.predictor != 1)
       return error{errc::invalid_argument,
-                   fmt::format("there is no predictor for samples of {}", counted(samples.bits, "bit"))};
+                   fmt::format("predictors do not support samples of {}", counted(samples.bits, "bit"))};
   }
   const std::optional<level_range> levels = levels_of(encoding);
   if (level && !levels) return error{errc::invalid_argument, "this compression has no levels"};
