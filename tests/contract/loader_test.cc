@@ -155,7 +155,9 @@ TEST(Loader, ThreadsMayShareOne) {
         ASSERT_TRUE(made->start({round, 0, 0, 1 + (i + round) % 2}).ok());
         for (int batch = 0; batch < 4; ++batch) {
           const auto got = made->next();
-          if (!got.ok()) EXPECT_EQ(got.error().code(), errc::cancelled) << got.error().to_string();
+          if (!got.ok()) {
+            EXPECT_EQ(got.error().code(), errc::cancelled) << got.error().to_string();
+          }
         }
         EXPECT_GE(made->counts().lanes, 1U);
       }
