@@ -287,7 +287,7 @@ class TestTorch:
 
         assert as_tensor(stored).dtype == torch.int32
         assert as_tensor(stored[0:3].astype(ml_dtypes.bfloat16)).dtype == torch.bfloat16
-        with pytest.raises(ValueError, match="together"):
+        with pytest.raises(ValueError, match="rank is given without world_size"):
             Batches(stored, rank=1)
         with pytest.raises(ValueError, match="rank must"):
             Batches(stored, rank=4, world_size=4)
