@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import tarfile
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +27,7 @@ NEEDS_MORE = ("bars/TIFF*/of nvTIFF", "bars/TIFF*/nvtiff")
 
 # A stand-in for each of NVIDIA's tools: it writes the report that -o names, and runs the program. compute-sanitizer is
 # given the same program three times: the stand-in runs it once, and repeats its output.
-TOOL = """#!/usr/bin/env bash
+TOOL = """
 while [ $# -gt 0 ]; do
   case $1 in
   -o) echo report >"$2.report"; shift 2 ;;
@@ -44,6 +45,26 @@ while [ $# -gt 0 ]; do
   esac
 done
 """
+
+# The tools on a machine that refuses them: compute-sanitizer and the program under it get no memory, ncu no counters,
+# and nsys cannot translate what it recorded.
+REFUSING = {
+    "compute-sanitizer": """
+echo "========= COMPUTE-SANITIZER"
+echo "========= Error: Device not supported. Please refer to the documentation."
+exit 1
+""",
+    "ncu": """
+echo "==PROF== Connected to process 1 (python)"
+echo "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance Counters."
+exit 1
+""",
+    "nsys": """
+while [ "$1" != -o ]; do shift; done
+echo report >"$2.qdstrm"
+exit 1
+""",
+}
 
 
 @dataclass
@@ -79,17 +100,22 @@ def run(folder: Path, *arguments: str, **environment: str) -> Found:
     return Found(done.returncode, done.stdout + done.stderr, lines, folder)
 
 
+def write_tools(folder: Path, tools: dict[str, str]) -> dict[str, str]:
+    for name, program in tools.items():
+        (folder / name).write_text(f"#!/usr/bin/env bash\n{program}")
+        (folder / name).chmod(0o755)
+    return {"PENSTOCK_GPU_TOOLS": str(folder)}
+
+
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Found:
     """Every step, with stand-ins for NVIDIA's tools."""
     tools = tmp_path_factory.mktemp("tools")
-    for name in ("compute-sanitizer", "nsys", "ncu"):
-        (tools / name).write_text(TOOL)
-        (tools / name).chmod(0o755)
+    environment = write_tools(tools, dict.fromkeys(("compute-sanitizer", "nsys", "ncu"), TOOL))
     folder = tmp_path_factory.mktemp("results")
     kernels = tools / "variant.fatbin"
     kernels.write_bytes(b"\x50\xed\x55\xba\x01\x00\x10\x00\x08" + bytes(7) + b"contents")
-    found = run(folder, "--kernels", str(kernels), PENSTOCK_GPU_TOOLS=str(tools))
+    found = run(folder, "--kernels", str(kernels), **environment)
     assert found.status == 0, found.said[-4000:]
     return found
 
@@ -215,6 +241,27 @@ def test_nvcomp_times_the_same_resident_wave_twice(small: Found) -> None:
     assert numbers["study, Penstock, 75 dot products by NumPy on the host"] > 0
     assert numbers["study, zarr-python, NumPy, load"] > 0
     assert "CuPy" in small.of("left_out", "nvcomp", "study, zarr-python, CuPy")[0]["why"]
+
+
+def test_tools_that_refuse_the_machine_are_left_out(tmp_path: Path) -> None:
+    tools = write_tools(tmp_path, REFUSING)
+    found = run(tmp_path / "results", "clean", "why", "--arrays", "benchmark", **tools)
+    assert found.status == 0, found.said[-3000:]
+    why = {line["row"]: line["why"] for line in found.lines if line["kind"] == "left_out"}
+    for name in ("memcheck", "racecheck", "synccheck"):
+        assert why[name].startswith("compute-sanitizer does not work on this machine: Error: Device not supported.")
+    assert why["ncu of benchmark"].startswith("ncu does not work on this machine: ERROR ERR_NVGPUCTRPERM")
+    assert why["nsys of benchmark"] == "nsys cannot make a report of nsys-benchmark.qdstrm on this machine"
+
+
+def test_a_fault_that_a_tool_finds_is_a_failure(tmp_path: Path) -> None:
+    """The tool works on this machine, as it runs the driver's copies, and finds a fault in our kernels."""
+    finds = 'case "$*" in *copy_rates*) exit 0 ;; esac\necho "========= ERROR SUMMARY: 1 error"\nexit 9\n'
+    found = run(tmp_path / "results", "clean", **write_tools(tmp_path, {"compute-sanitizer": finds}))
+    assert found.status == 1, found.said[-3000:]
+    failed = [line["why"] for line in found.lines if line["kind"] == "failed"]
+    assert len(failed) == 3
+    assert all("status 9 after 0 cases" in each for each in failed)
 
 
 def test_why_saves_reports(small: Found) -> None:
@@ -385,7 +432,8 @@ def test_wrong_bytes_are_named_and_saved(tmp_path: Path) -> None:
     assert all("blosc" in codec or "raw" in codec for codec in rest)
 
 
-def test_the_script_runs_a_step_from_a_wheel_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("pip", [True, False], ids=["pip", "no pip"])
+def test_the_script_runs_a_step_from_a_wheel_alone(tmp_path: Path, pip: bool) -> None:
     wheel = tmp_path / "penstock-0.1-py3-none-any.whl"
     package = Path(penstock.__file__).parent
     with zipfile.ZipFile(wheel, "w") as out:
@@ -401,7 +449,11 @@ def test_the_script_runs_a_step_from_a_wheel_alone(tmp_path: Path) -> None:
     # The working folder is not the project's: it has a module with the name of a standard one, and relative paths start
     # there.
     (tmp_path / "json.py").write_text("raise RuntimeError('the folder of the caller is not a source of modules')")
-    own = {"PENSTOCK_CUDA_DRIVER": str(LIBRARY), "PYTHON": sys.executable, "RESULTS": "results", "WITH": "missing.whl"}
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\ncase "$2" in pip | "import pip") exit 1 ;; esac\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    own = {"PENSTOCK_CUDA_DRIVER": str(LIBRARY), "PYTHON": sys.executable if pip else str(python)}
+    own |= {"RESULTS": "results", "ARCHIVE": "all.tgz", "WITH": "missing.whl"}
     done = subprocess.run(
         [ROOT / "tools" / "test_gpu.sh", wheel.name, "bars", "--small", "--arrays", "rounded_lz4"],
         cwd=tmp_path,
@@ -415,6 +467,10 @@ def test_the_script_runs_a_step_from_a_wheel_alone(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     assert {"ceilings", "rounded_lz4"} <= {line["row"] for line in lines if line["kind"] == "measured"}
     assert {line["step"] for line in lines} == {"", "bars"}
+    with tarfile.open(tmp_path / "all.tgz.aa") as saved:
+        copy = saved.extractfile(f"./{file.name}")
+        assert copy is not None
+        assert copy.read() == file.read_bytes()
 
 
 def test_rows_that_are_skipped_for_time_are_named(tmp_path: Path) -> None:

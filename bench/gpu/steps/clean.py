@@ -10,6 +10,9 @@ from bench.gpu.results import LeftOutError, say
 from bench.gpu.run import Row, Run
 
 TOOLS = ("memcheck", "racecheck", "synccheck")
+# The device without kernels of ours: the tool can find no fault in it.
+TRIAL = "from bench.gpu.driver import Driver; Driver().copy_rates(1 << 16, 1)"
+TRIAL_SECONDS = 60.0
 
 
 def rows(run: Run) -> Iterator[Row]:
@@ -20,6 +23,7 @@ def rows(run: Run) -> Iterator[Row]:
 def check(run: Run, kind: str, tools_left: int) -> None:
     """Run one tool for its share of the remaining time. Its output until then is saved."""
     tool = run.tool("compute-sanitizer")
+    try_tool(run, [tool, "--tool", kind])
     folder = run.results.folder / "parity"
     program = [sys.executable, "-m", "bench.gpu.parity", "--quick", "--folder", str(folder)]
     command = [tool, "--tool", kind, "--error-exitcode", "9", *program]
@@ -29,8 +33,24 @@ def check(run: Run, kind: str, tools_left: int) -> None:
     reached = sum("give the host's bytes" in line for line in lines)
     wrong = [line for line in lines if "OTHER BYTES" in line or "FAILED" in line]
     run.results.write("found", status=status, summary=summary, cases=reached, wrong=wrong)
+    if status and (own := [line for line in lines if "Internal Sanitizer Error" in line]):
+        raise LeftOutError(f"compute-sanitizer failed after {reached} cases: {own[0]}")
     if status == 124 and not wrong and not any("ERROR" in line and "SUMMARY" not in line for line in lines):
         raise LeftOutError(f"time was up after {reached} cases without a finding")
     if status:
         raise RuntimeError(f"status {status} after {reached} cases: {' '.join(summary + wrong)}; see clean-{kind}.txt")
     say(f"  {kind}: {reached} cases, {' '.join(summary)}")
+
+
+def try_tool(run: Run, command: list[str]) -> None:
+    """Raise LeftOutError if the tool does not work on this machine, as in some sandboxes."""
+    trial = [sys.executable, "-c", TRIAL]
+    status, output = run.child([*command, *trial], TRIAL_SECONDS, None)
+    lines = [line for line in output.splitlines() if line.strip("= ")]
+    refusals = [line for line in lines if "not supported" in line]
+    if not status and not refusals:
+        return
+    if run.child(trial, TRIAL_SECONDS, None)[0]:
+        raise RuntimeError("copies to the device fail without compute-sanitizer, too")
+    why = (refusals or lines or [f"status {status}"])[0].replace("=", "").strip()
+    raise LeftOutError(f"compute-sanitizer does not work on this machine: {why}")
