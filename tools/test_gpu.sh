@@ -9,10 +9,11 @@
 # Needs NumPy; PYTHON=python3 names the interpreter. RESULTS=folder: where results go, row by row (default: bench/results/gpu).
 # ARCHIVE=results.tgz: after each step, the whole folder as results.tgz.aa, .ab and so on, of at most 15 MiB each
 # (`cat results.tgz.* | tar xz`): for machines that return few files of limited size.
+# PENSTOCK_COMMIT=abc1234: the commit that results are of, where this folder is a copy without its repository.
 # WITH="more.whl ...": wheels that are used with it, such as nvCOMP's, and those of zarr-python and pytest with all that
 # they need, where Python does not have them. Exit status 0: no row failed; 2: there is no GPU.
 set -u
-[ $# -gt 0 ] || { sed -n '2,13s/^# \?//p' "$0"; exit 2; }
+[ $# -gt 0 ] || { sed -n '2,14s/^# \?//p' "$0"; exit 2; }
 root=$(cd "$(dirname "$0")/.." && pwd) || exit
 wheel=$1
 shift

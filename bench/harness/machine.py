@@ -40,7 +40,12 @@ def slug() -> str:
 
 
 def commit() -> str:
-    """The commit that was measured, with `+` if the working tree differs from it."""
+    """The commit that was measured, with `+` if the working tree differs from it.
+
+    PENSTOCK_COMMIT names that of a copy of the files without their repository.
+    """
+    if given := os.environ.get("PENSTOCK_COMMIT"):
+        return given
     try:
         described = subprocess.run(
             ["git", "describe", "--always", "--dirty=+", "--exclude=*"],

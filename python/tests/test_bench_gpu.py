@@ -453,7 +453,7 @@ def test_the_script_runs_a_step_from_a_wheel_alone(tmp_path: Path, pip: bool) ->
     python.write_text(f'#!/bin/sh\ncase "$2" in pip | "import pip") exit 1 ;; esac\nexec {sys.executable} "$@"\n')
     python.chmod(0o755)
     own = {"PENSTOCK_CUDA_DRIVER": str(LIBRARY), "PYTHON": sys.executable if pip else str(python)}
-    own |= {"RESULTS": "results", "ARCHIVE": "all.tgz", "WITH": "missing.whl"}
+    own |= {"RESULTS": "results", "ARCHIVE": "all.tgz", "WITH": "missing.whl", "PENSTOCK_COMMIT": "abc1234"}
     done = subprocess.run(
         [ROOT / "tools" / "test_gpu.sh", wheel.name, "bars", "--small", "--arrays", "rounded_lz4"],
         cwd=tmp_path,
@@ -464,6 +464,7 @@ def test_the_script_runs_a_step_from_a_wheel_alone(tmp_path: Path, pip: bool) ->
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.startswith("The wheels in WITH cannot all be installed")
     (file,) = (tmp_path / "results").glob("*.jsonl")
+    assert file.name.startswith("simulated-abc1234-")
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     assert {"ceilings", "rounded_lz4"} <= {line["row"] for line in lines if line["kind"] == "measured"}
     assert {line["step"] for line in lines} == {"", "bars"}
@@ -598,6 +599,26 @@ begin = time.monotonic()
 child = "import subprocess, sys; print('begun', flush=True); subprocess.run(['sleep', '100'])"
 assert run_within([sys.executable, "-c", child], 2, output) == (124, "begun\\n")
 assert time.monotonic() - begin < 60
+"""
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_tests_that_run_out_of_time_fail_only_after_a_failure() -> None:
+    done = in_bench(
+        """
+from types import SimpleNamespace
+from bench.gpu.results import LeftOutError
+from bench.gpu.steps import smoke
+def reason(status, output):
+    driver = SimpleNamespace(simulated=False)
+    try:
+        smoke.tests(SimpleNamespace(driver=driver, left=lambda: 1.0, child=lambda *_: (status, output)))
+    except (LeftOutError, RuntimeError) as why:
+        return type(why).__name__, str(why)
+assert reason(124, "......") == ("LeftOutError", "time was up after 6 tests without a failure")
+assert reason(124, "...F..") == ("RuntimeError", "status 124: ...F..")
+assert reason(1, "......")[0] == "RuntimeError"
 """
     )
     assert done.returncode == 0, done.stderr
