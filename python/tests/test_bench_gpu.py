@@ -189,6 +189,9 @@ def test_clean_runs_each_tool_over_one_array_a_codec(small: Found) -> None:
         assert line["cases"] > 30
         assert line["summary"] == ["ERROR SUMMARY: 0 errors"]
         assert "give the host's bytes" in (small.folder / f"clean-{tool}.txt").read_text()
+    # By default, the tool counts every status that a call of the driver returns: 'not ready' of a query, for instance.
+    for line in small.of("child", "clean"):
+        assert line["command"][line["command"].index("--report-api-errors") + 1] == "no"
 
 
 def test_bars_measures_ceilings_arrays_and_latency(small: Found) -> None:
@@ -256,12 +259,36 @@ def test_tools_that_refuse_the_machine_are_left_out(tmp_path: Path) -> None:
 
 def test_a_fault_that_a_tool_finds_is_a_failure(tmp_path: Path) -> None:
     """The tool works on this machine, as it runs the driver's copies, and finds a fault in our kernels."""
-    finds = 'case "$*" in *copy_rates*) exit 0 ;; esac\necho "========= ERROR SUMMARY: 1 error"\nexit 9\n'
+    finds = 'case "$*" in *copy_rates*) exit 0 ;; esac\necho "========= COMPUTE-SANITIZER"\n'
+    finds += 'echo "========= Invalid __shared__ read"\necho "========= ERROR SUMMARY: 1 error"\nexit 9\n'
     found = run(tmp_path / "results", "clean", **write_tools(tmp_path, {"compute-sanitizer": finds}))
     assert found.status == 1, found.said[-3000:]
     failed = [line["why"] for line in found.lines if line["kind"] == "failed"]
     assert len(failed) == 3
-    assert all("status 9 after 0 cases" in each for each in failed)
+    assert all("status 9 after 0 cases" in each and "Invalid __shared__ read" in each for each in failed)
+
+
+def test_a_tool_that_runs_out_of_time_is_left_out_without_a_finding() -> None:
+    done = in_bench(
+        """
+from pathlib import Path
+from types import SimpleNamespace
+from bench.gpu.results import LeftOutError
+from bench.gpu.steps import clean
+results = SimpleNamespace(folder=Path("/nowhere"), write=lambda *_, **__: None)
+def reason(output):
+    said = iter([(0, ""), (124, "========= COMPUTE-SANITIZER\\n" + output)])  # of the trial, then of the tool
+    run = SimpleNamespace(results=results, tool=str, left=lambda: 9.0, child=lambda *_: next(said))
+    try:
+        clean.check(run, "memcheck", 1)
+    except (LeftOutError, RuntimeError) as why:
+        return type(why).__name__, str(why)
+assert reason("x: 2 reads give the host's bytes\\n") == ("LeftOutError", "time was up after 1 cases without a finding")
+assert reason("========= Invalid __shared__ read\\n")[0] == "RuntimeError"
+assert reason("========= Internal Sanitizer Error: x\\n")[0] == "LeftOutError"
+"""
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_why_saves_reports(small: Found) -> None:
