@@ -4,7 +4,7 @@
 # WHEEL is what `make wheel CUDA=1` made, here or elsewhere. STEP: smoke (are the bytes right?), clean (compute-sanitizer),
 # bars (how fast?), nvcomp (the decoders alone, against nvCOMP), why (Nsight's reports), switches; without it all of them,
 # in this order; several in quotes. Each ends within eight minutes. ARGS are those of `python -m bench.gpu`, such as
-# --arrays, --small, or --seconds 80: so all of them end within ten minutes.
+# --arrays, --small, or --seconds 75: so all of them end within ten minutes.
 #
 # Needs NumPy; PYTHON=python3 names the interpreter. RESULTS=folder: where results go, row by row (default: bench/results/gpu).
 # ARCHIVE=results.tgz: after each step, the whole folder as results.tgz.aa, .ab and so on, of at most 15 MiB each
