@@ -279,6 +279,7 @@ class device_engine final : public device_service, public std::enable_shared_fro
   std::vector<completion> reached_ PENSTOCK_GUARDED_BY(mutex_);
   std::vector<device_address> run_targets_ PENSTOCK_GUARDED_BY(mutex_), run_sources_ PENSTOCK_GUARDED_BY(mutex_);
   std::vector<std::size_t> run_bytes_ PENSTOCK_GUARDED_BY(mutex_);
+  bool batch_refused_ PENSTOCK_GUARDED_BY(mutex_) = false;  // copies are no longer queued in batches
 
   mutex listeners_mutex_;
   std::vector<read_job*> listeners_ PENSTOCK_GUARDED_BY(listeners_mutex_);

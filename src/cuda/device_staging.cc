@@ -354,14 +354,16 @@ result<> device_engine::wait_for_ordinary(const parcel& what, stream_ref stream)
   return check(status, "cuStreamSynchronize");
 }
 
-// A batched copy is for page-locked memory: it may read its sources after the call returns.
+// A batched copy is for page-locked memory: it may read its sources after the call returns. If the driver refuses one,
+// copies are queued one by one from then on; those that it has queued already copy the same bytes twice.
 result<> device_engine::copy_runs(parcel& what, stream_ref stream) {
-  if (driver_.copy_batch != nullptr && run_bytes_.size() > 1 && what.block != nullptr) {
+  if (driver_.copy_batch != nullptr && !batch_refused_ && run_bytes_.size() > 1 && what.block != nullptr) {
     copy_attributes attributes;
     std::size_t first = 0, failed = 0;  // the attributes apply to all copies from the first one on
-    return check(driver_.copy_batch(run_targets_.data(), run_sources_.data(), run_bytes_.data(), run_bytes_.size(),
-                                    &attributes, &first, 1, &failed, stream),
-                 "cuMemcpyBatchAsync");
+    const driver_status status = driver_.copy_batch(run_targets_.data(), run_sources_.data(), run_bytes_.data(),
+                                                    run_bytes_.size(), &attributes, &first, 1, &failed, stream);
+    batch_refused_ = status == kNotSupported || status == kInvalidValue;
+    if (!batch_refused_) return check(status, "cuMemcpyBatchAsync");
   }
   for (std::size_t i = 0; i < run_bytes_.size(); ++i)
     PENSTOCK_TRY(check(

@@ -47,6 +47,7 @@ inline constexpr driver_status kUnsupportedPtx = 222;
 inline constexpr driver_status kInvalidHandle = 400;
 inline constexpr driver_status kNotFound = 500;
 inline constexpr driver_status kNotReady = 600;
+inline constexpr driver_status kNotSupported = 801;
 
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventDisableTiming = 2;

@@ -170,6 +170,43 @@ TEST_P(DeviceSmallReadOfShards, AdjacentRawChunksAreOneCopy) {
   std::filesystem::remove_all(folder);
 }
 
+class DeviceBatchedCopy : public FakeDevice, public testing::WithParamInterface<cuda::driver_status> {};
+
+// 64 raw chunks with gaps between them in their shard: each request is a batch.
+TEST_P(DeviceBatchedCopy, IsNotUsedAfterTheDriverHasRefusedIt) {
+  if (driver.copy_batch == nullptr) GTEST_SKIP() << "drivers before 12.8 have no batches";
+  const auto folder = std::filesystem::temp_directory_path() / ("penstock_batched_copy_" + std::to_string(::getpid()));
+  std::filesystem::remove_all(folder);
+  const std::shared_ptr<store> files = open_file_store(folder.string());
+  model_options wanted;
+  wanted.shape = {64 * 4096};
+  wanted.chunks = {4096};
+  wanted.shards = wanted.shape;
+  wanted.dtype = "float32";
+  wanted.codecs = kRaw;
+  const model_array model = write_model(*files, "a/", wanted);
+  context_options with;
+  with.threads = 1;
+  open_options where;
+  where.context = context::make(with).value();
+  where.path = "a";
+  const array opened = open_array(files, where).value();
+  penstock_fake_cuda_reset_counts();
+  penstock_fake_cuda_fail("cuMemcpyBatchAsync", 0, GetParam());
+  std::vector<std::byte> seen(model.values.size());
+  for (int i = 0; i < 2; ++i) {
+    auto made = read_to_device(opened, basic_selection());
+    ASSERT_TRUE(made.ok()) << made.error().to_string();
+    const auto copied = made->copy_to_host(seen.data());
+    ASSERT_TRUE(copied.ok()) << copied.error().to_string();
+    EXPECT_EQ(seen, model.values);
+  }
+  EXPECT_EQ(penstock_fake_cuda_count("cuMemcpyBatchAsync"), 1U);
+  std::filesystem::remove_all(folder);
+}
+
+INSTANTIATE_TEST_SUITE_P(Refusals, DeviceBatchedCopy, testing::Values(cuda::kNotSupported, cuda::kInvalidValue));
+
 INSTANTIATE_TEST_SUITE_P(Cases, DeviceSmallReadOfShards,
                          testing::Values(raw_shard_case{"Adjacent", false, 1},
                                          raw_shard_case{"AdjacentFourThreads", false, 4},
