@@ -2,6 +2,7 @@
 #include <libdeflate.h>
 
 #include "codec/byte_codecs.h"
+#include "codec/bytes/deflate_end.h"
 #include "codec/codec_members.h"
 #include "codec/device_form.h"
 #include "codec/library_contexts.h"
@@ -37,7 +38,7 @@ class zlib_codec final : public byte_codec {
         scratch.out_of_room = true;
         return error{errc::corrupt_data, fmt::format("zlib stream decodes to more than {} bytes", out.size())};
       default:
-        return error{errc::corrupt_data, fmt::format("zlib stream of {} bytes is damaged", encoded.size())};
+        return damaged_deflate("zlib", encoded, out.size());
     }
     if (used != encoded.size() && !padded_) {
       return error{errc::corrupt_data,
