@@ -183,6 +183,31 @@ def test_long_doubles_are_attributes(tmp_path: Path) -> None:
         assert typed["three"].dtype == np.longdouble
 
 
+def test_attributes_are_lists_of_complex_numbers_text_or_bytes(tmp_path: Path) -> None:
+    """Text of lists is `str`, as that of other attributes. Bytes that are not UTF-8 do not hide other attributes."""
+    complex_numbers, texts, opaque = (np.empty(2, object) for _ in range(3))
+    complex_numbers[:] = [np.array([1 + 2j, 3 - 1j], "<c8"), np.array([5j], "<c8")]
+    texts[:] = [np.array(["é".encode(), b"\xff"], "S3"), np.array([], "S3")]
+    opaque[:] = [np.frombuffer(b"abcd", "V2"), np.frombuffer(b"\xff\xfe", "V2")]
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.attrs.create("complex", complex_numbers, dtype=h5py.vlen_dtype("<c8"))
+        file.attrs.create("one", complex_numbers[:1], dtype=h5py.vlen_dtype("<c8"))
+        file.attrs.create("square", complex_numbers[[0, 1, 1, 0]].reshape(2, 2), dtype=h5py.vlen_dtype("<c8"))
+        file.attrs.create("texts", texts, dtype=h5py.vlen_dtype("S3"))
+        file.attrs.create("opaque", opaque, dtype=h5py.vlen_dtype("V2"))
+        file.attrs["other"] = 1.5
+        want = {name: file.attrs[name] for name in ("complex", "one", "square")}
+    typed = ps.open(tmp_path / "x.h5").typed_attributes
+    assert [each.tolist() for each in typed["complex"]] == [each.tolist() for each in want["complex"]]
+    assert all(each.dtype == np.complex64 for each in typed["complex"])
+    assert typed["one"].tolist() == want["one"][0].tolist()
+    assert typed["square"].shape == (2, 2)
+    assert typed["square"][1, 1].tolist() == want["square"][1, 1].tolist()
+    assert typed["texts"] == [["é", "\ufffd"], []]
+    assert typed["opaque"] == [["ab", "cd"], "\ufffd\ufffd"]
+    assert typed["other"] == 1.5
+
+
 def test_a_group_can_be_kept_while_the_file_grows(tmp_path: Path) -> None:
     """Each member of a local file is opened in its state at that time."""
     with h5py.File(tmp_path / "x.h5", "w") as file:

@@ -27,10 +27,9 @@ def _typed(value: Any, form: dict[str, Any], items: bytes) -> Any:
     if "lists" in form:
         dtype = numpy_dtype(form["lists"])
         if shape in ((), (1,)):
-            return np.array(value, dtype) if isinstance(value, list) else dtype.type(value)
+            return _numbers(value, dtype)
         if len(shape) == 1:
-            made = [np.array(each, dtype) if isinstance(each, list) else dtype.type(each) for each in value]
-            return made
+            return [_numbers(each, dtype) for each in value]
         return _objects(value, shape, dtype)
     if "texts" in form:
         return _objects(value, shape, None)
@@ -47,5 +46,13 @@ def _objects(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any] | None) ->
         each = value
         for index in at:
             each = each[index]
-        out[at] = each if dtype is None else np.array(each, dtype)
+        out[at] = each if dtype is None else _numbers(each, dtype)
     return out
+
+
+def _numbers(value: Any, dtype: np.dtype[Any]) -> Any:
+    """An array of the items of a list, or a scalar. Complex numbers are pairs in JSON, and one of them is an array."""
+    if dtype.kind == "c":
+        parts = np.array(value, f"{dtype.byteorder}f{dtype.itemsize // 2}")
+        return parts.reshape(-1).view(dtype)
+    return np.array(value, dtype) if isinstance(value, list) else dtype.type(value)

@@ -16,6 +16,12 @@ bool is_bfloat16(const hdf5_element& element) noexcept {
   return name != nullptr && *name == "bfloat16";
 }
 
+// Whether JSON has all of a value: text and bytes of lists may not be UTF-8.
+bool is_number(const hdf5_element& element) noexcept {
+  const std::string* const name = element.dtype.as_string();
+  return name != nullptr && name->size() > 2 && (*name)[1] != 'S' && (*name)[1] != 'V' && !is_bfloat16(element);
+}
+
 }  // namespace
 
 std::optional<hdf5_typed_value> hdf5_typed(const hdf5_attribute& from) {
@@ -37,8 +43,7 @@ std::optional<hdf5_typed_value> hdf5_typed(const hdf5_attribute& from) {
       return made();
     }
     const auto element = hdf5_element_of(type.base[0]);
-    const bool is_plain = element.ok() && element->dtype.as_string() != nullptr && !element->is_elsewhere() &&
-                          element->texts.empty() && element->shape.empty() && !is_bfloat16(*element);
+    const bool is_plain = element.ok() && is_number(*element) && !element->is_elsewhere() && element->shape.empty();
     if (!is_plain) return std::nullopt;
     form.emplace_back("lists", element->dtype);
     return made();
