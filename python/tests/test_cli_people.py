@@ -213,6 +213,20 @@ def test_equal_trees_have_no_difference(group: Path, tmp_path: Path, run: Run):
     assert run("diff", group / "t2m", tmp_path / "other.zarr")[0] == 0
 
 
+def test_ascii_text_of_hdf5_equals_its_copy(tmp_path: Path, run: Run):
+    """It is bytes, and text in the copy."""
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("x", data=["a", "bc", ""], dtype=h5py.string_dtype("ascii"))
+    for version in (2, 3):
+        ps.convert(tmp_path / "x.h5", tmp_path / f"{version}.zarr", zarr_format=version)
+        assert run("diff", tmp_path / "x.h5", tmp_path / f"{version}.zarr") == (0, "", "")
+    ps.open_group(tmp_path / "3.zarr", mode="r+")["x"][1] = "bd"
+    status, out, _ = run("diff", tmp_path / "x.h5", tmp_path / "3.zarr")
+    assert status == 1
+    assert "1 of 3 elements differs, first at (1)" in out
+
+
 def test_the_first_difference_is_named(group: Path, tmp_path: Path, run: Run):
     other = VALUES.copy()
     other[3, 4, 5] += 1
