@@ -89,6 +89,8 @@ def same_rows(got: Any, want: Any) -> None:
 
 
 def same_type(got: np.dtype[Any], want: np.dtype[Any]) -> None:
+    assert got.shape == want.shape
+    got, want = got.base, want.base
     assert got.names == want.names
     for name in got.names or ():
         same_type(got[name], want[name])
@@ -346,6 +348,89 @@ def test_virtual_tables(tmp_path: Path) -> None:
     group = ps.open_group(tmp_path / "v.h5", "v")
     assert group["t"][...].tolist() == [f"{i}-{k}" for i in range(2) for k in range(5)]
     assert group["f"][...].tolist() == list(range(10))
+
+
+POINT = np.dtype([("name", h5py.string_dtype()), ("x", ">f4", (2,)), ("row", h5py.vlen_dtype("i2")), ("code", "S3")])
+WITH_ARRAYS: dict[str, np.dtype[Any]] = {
+    "a member": np.dtype([("n", "i4"), ("points", POINT, (2, 3))]),
+    "the element": np.dtype((POINT, (2,))),
+    "arrays in arrays": np.dtype([("pairs", [("points", POINT, (2,)), ("n", "u1")], (3,)), ("k", "f8")]),
+    "a compound between": np.dtype([("one", [("points", POINT, (2,)), ("n", "u1")]), ("k", "f8")]),
+    "only compounds": np.dtype([("points", POINT, (2,)), ("more", POINT, (1, 2))]),
+}
+
+
+def filled(dtype: np.dtype[Any], shape: tuple[int, ...], seed: int = 0) -> Any:
+    """Different values in all members, at any depth."""
+    shape = (*shape, *dtype.shape)
+    out = np.zeros(shape, dtype.base)
+    if dtype.base.names is not None:
+        for i, name in enumerate(dtype.base.names):
+            out[name] = filled(dtype.base[name], shape, seed + 100 * i)
+        return out
+    for i, at in enumerate(np.ndindex(shape)):
+        if h5py.check_string_dtype(dtype.base) is not None and dtype.base.kind == "O":
+            out[at] = f"ü{seed + i}" * (i % 3)
+        elif dtype.base.kind == "O":
+            out[at] = np.arange(i % 4, dtype="i2") + seed
+        else:
+            out[at] = f"{i % 1000}" if dtype.base.kind == "S" else (seed + i) % 256
+    return out
+
+
+@pytest.mark.parametrize("layout", ["contiguous", "chunked"])
+@pytest.mark.parametrize("name", WITH_ARRAYS)
+def test_arrays_of_compounds_with_text(tmp_path: Path, name: str, layout: str) -> None:
+    dtype = WITH_ARRAYS[name]
+    options = {} if layout == "contiguous" else {"chunks": (2, 2), "compression": "gzip", "shuffle": True}
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        # The last row is never written.
+        file.create_dataset("t", (5, 4), dtype, **options)[:4] = filled(dtype, (4, 4))
+    group = ps.open_group(tmp_path / "x.h5", "t")
+    with h5py.File(tmp_path / "x.h5") as file:
+        for selection in (slice(None), (1, 2), (slice(0, 5, 2), 3), (slice(2), slice(1, 3))):
+            same_rows(group[selection], file["t"][selection])
+
+
+def test_members_of_arrays_of_compounds_are_arrays(tmp_path: Path) -> None:
+    dtype = WITH_ARRAYS["arrays in arrays"]
+    values = filled(dtype, (4,))
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("t", data=values, dtype=dtype, chunks=(3,))
+    points = ps.open(tmp_path / "x.h5", "t/pairs/points")
+    assert points["x"].shape == (4, 3, 2, 2)
+    np.testing.assert_array_equal(points["x"][...], values["pairs"]["points"]["x"])
+    assert points["name"][2, 1].tolist() == values["pairs"]["points"]["name"][2, 1].tolist()
+    assert ps.open(tmp_path / "x.h5", "t/pairs/n")[...].tolist() == values["pairs"]["n"].tolist()
+    ps.copy(tmp_path / "x.h5", tmp_path / "x.zarr", zarr_format=2)
+    copied = ps.open(tmp_path / "x.zarr", "t/pairs/points")
+    np.testing.assert_array_equal(copied["x"][...], values["pairs"]["points"]["x"])
+    assert copied["name"][...].tolist() == values["pairs"]["points"]["name"].tolist()
+    ps.save_manifest(ps.open_group(tmp_path / "x.h5"), tmp_path / "x.manifest")
+    saved = ps.open_group(tmp_path / "x.manifest")["t/pairs/points/name"]
+    assert saved[...].tolist() == values["pairs"]["points"]["name"].tolist()
+
+
+def test_fill_values_of_members_within_arrays(tmp_path: Path) -> None:
+    """A number of 20 bits makes the compound a group of its members."""
+    odd = h5py.h5t.STD_I32LE.copy()
+    odd.set_precision(20)
+    inner = h5py.h5t.create(h5py.h5t.COMPOUND, 8)
+    inner.insert(b"x", 0, h5py.h5t.IEEE_F32LE)
+    inner.insert(b"odd", 4, odd)
+    kind = h5py.h5t.create(h5py.h5t.COMPOUND, 20)
+    kind.insert(b"k", 0, h5py.h5t.STD_I32LE)
+    kind.insert(b"pair", 4, h5py.h5t.array_create(inner, (2,)))
+    fill = np.array((3, [(2.5, -7)] * 2), [("k", "<i4"), ("pair", [("x", "<f4"), ("odd", "<i4")], (2,))])
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        properties.set_chunk((2,))
+        properties.set_fill_value(fill)
+        h5py.h5d.create(file.id, b"t", kind, h5py.h5s.create_simple((3,)), properties)
+        want = file["t"][...]
+    group = ps.open_group(tmp_path / "x.h5", "t")
+    assert group["pair/x"][...].tolist() == [[2.5, 2.5]] * 3
+    assert group[...].tolist() == want.tolist()
 
 
 @pytest.fixture

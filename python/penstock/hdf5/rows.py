@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from penstock import _core
 from penstock.core.array import Array
 from penstock.core.errors import OutOfRangeError
 from penstock.core.sizes import counted
@@ -57,26 +59,41 @@ def read_rows(table: Hdf5Group, selection: Any) -> Any:
     Members are read at the same time, each from its own chunks. Text is `str`, lists are arrays, references are
     Penstock's paths. `dtype.metadata` of these members is that of h5py.
     """
-    fields = _fields(table)
+    fields, _ = _fields(table)
     ndim = fields[0].ndim
     selected = _expanded(selection, ndim)
     rows = _rows([each.start(selected) for each in fields])
     return rows[()] if rows.ndim == 0 else rows
 
 
-def _fields(table: Hdf5Group) -> list[_Field]:
-    out = []
+def _fields(table: Hdf5Group, depth: int = 0) -> tuple[list[_Field], list[tuple[int, ...]]]:
+    """The members, and the shapes of the arrays of compounds that they are in, the outermost first.
+
+    Parameters
+    ----------
+    depth
+        The number of compounds that contain this one.
+    """
+    out: list[_Field] = []
+    levels: list[tuple[int, ...]] = []
     for name in table.names_in_file_order:
         node = table[name]
         if isinstance(node, Array):
+            levels = _levels(node, depth)
             dtype = cast(Any, node).storage["dtype"]  # of an Hdf5Array
-            if dtype.base.kind != "O":  # big-endian numbers are read in this machine's order
-                dtype = np.dtype((node.dtype, dtype.shape))
-            out.append(_Field(name, node, dtype, node.ndim - len(dtype.shape)))
+            own = dtype.shape[sum(map(len, levels)) :]
+            # Big-endian numbers are read in this machine's order.
+            base = dtype.base if dtype.base.kind == "O" else node.dtype
+            out.append(_Field(name, node, np.dtype((base, own)), node.ndim - len(dtype.shape)))
         else:
-            inner = _fields(node)
-            out.append(_Field(name, inner, _dtype(inner), inner[0].ndim))
-    return out
+            inner, levels = _fields(node, depth + 1)
+            out.append(_Field(name, inner, np.dtype((_dtype(inner), levels[depth + 1])), inner[0].ndim))
+    return out, levels
+
+
+def _levels(member: Array, depth: int) -> list[tuple[int, ...]]:
+    stored = json.loads(_core.hdf5_storage(member)).get("levels", [[]] * (depth + 1))
+    return [tuple(each) for each in stored]
 
 
 def _dtype(fields: list[_Field]) -> np.dtype[Any]:

@@ -107,7 +107,7 @@ class array_reader {
 
     filters_ = element_.codecs();
     if (field_ != nullptr && (!out_.variable || !element_.shape.empty())) {
-      filters_.emplace_back(field_codec());
+      for (std::size_t i = field_->parts.size(); i-- != 0;) filters_.emplace_back(part_codec(field_->parts[i]));
       element_.stored_bytes = static_cast<std::uint32_t>(element_bytes_);
     }
     PENSTOCK_ASSIGN(const extents whole, with_inner_axes(shape_.extents));
@@ -166,6 +166,12 @@ class array_reader {
     else if (out_.variable)
       out.push_back({"list", out_.variable->items->type});
     if (element_.is_reference()) out.push_back({"reference", json(true)});
+    const auto has_axes = [](const auto& level) { return !level.empty(); };
+    if (field_ != nullptr && std::any_of(field_->levels.begin(), field_->levels.end(), has_axes)) {
+      json::array_t levels;
+      for (const auto& each : field_->levels) levels.emplace_back(list_json(each));
+      out.push_back({"levels", json(std::move(levels))});
+    }
     if (type.what == hdf5_type::kind::enumeration && dtype != json("|b1")) PENSTOCK_TRY(name_values(type, out));
     out_.storage = json(std::move(out));
     return {};
@@ -176,8 +182,14 @@ class array_reader {
     if (fill.what != hdf5_fill::kind::value || fill.bytes.empty()) return {};
     if (fill.bytes.size() != element_bytes_)
       return hdf5_damaged(fmt::format("a fill value of {} bytes, elements have {}", fill.bytes.size(), element_bytes_));
-    const auto begin = fill.bytes.begin() + static_cast<std::ptrdiff_t>(field_->offset);
-    fill.bytes = std::vector<std::byte>(begin, begin + static_cast<std::ptrdiff_t>(field_->type.bytes));
+    for (const hdf5_field::part& each : field_->parts) {
+      std::vector<std::byte> taken;
+      for (std::size_t at = 0; each.item_bytes != 0 && at < fill.bytes.size(); at += each.item_bytes) {
+        const auto begin = fill.bytes.begin() + static_cast<std::ptrdiff_t>(at + each.offset);
+        taken.insert(taken.end(), begin, begin + static_cast<std::ptrdiff_t>(each.bytes));
+      }
+      fill.bytes = std::move(taken);
+    }
     return {};
   }
 
@@ -196,12 +208,12 @@ class array_reader {
     return {};
   }
 
-  json field_codec() const {
+  static json part_codec(const hdf5_field::part& of) {
     json::object_t out;
     out.emplace_back("id", "hdf5.field");
-    out.emplace_back("elementsize", element_bytes_);
-    out.emplace_back("offset", field_->offset);
-    out.emplace_back("bytes", std::uint64_t{field_->type.bytes});
+    out.emplace_back("elementsize", of.item_bytes);
+    out.emplace_back("offset", of.offset);
+    out.emplace_back("bytes", of.bytes);
     return json(std::move(out));
   }
 

@@ -66,7 +66,8 @@ struct hdf5_array {
   /// How the dataset is stored: `chunks` (null: it has none), `maxshape` (null: without a limit), `filters` (pairs of
   /// name, or number if it has none, and parameters), `dtype` and `shape` of an element, `text` (of variable length:
   /// "utf-8" or "ascii"; else null), `list` (the type of the items of lists), `reference` (true: text that names
-  /// objects), and of an enumeration whose type has a name `enum_name` and `enum`, pairs of name and number.
+  /// objects), `levels` (of a member within arrays of compounds: the shape of the array of each compound, which `shape`
+  /// begins with), and of an enumeration whose type has a name `enum_name` and `enum`, pairs of name and number.
   json storage;
   /// Empty, or one for each dimension, from the dimension scales.
   std::vector<std::optional<std::string>> dimension_names;

@@ -33,42 +33,82 @@ std::optional<hdf5_type> type_of(const std::vector<hdf5_message>& header) {
   return type.ok() ? std::optional(std::move(*type)) : std::nullopt;
 }
 
+const hdf5_type& without_arrays(const hdf5_type& type) noexcept {
+  const hdf5_type* out = &type;
+  while (out->what == hdf5_type::kind::array) out = &out->base[0];
+  return *out;
+}
+
+std::vector<std::uint64_t> shape_of(const hdf5_type& type) {
+  std::vector<std::uint64_t> out;
+  for (const hdf5_type* each = &type; each->what == hdf5_type::kind::array; each = &each->base[0])
+    out.insert(out.end(), each->extents.begin(), each->extents.end());
+  return out;
+}
+
+/// The array of a member that arrays of compounds make. No factor is larger than the element: the product fits.
+hdf5_type array_of(std::vector<std::uint64_t> shape, const hdf5_type& member) {
+  if (shape.empty()) return member;
+  hdf5_type out;
+  out.what = hdf5_type::kind::array;
+  out.bytes = member.bytes;
+  for (const std::uint64_t each : shape) out.bytes *= static_cast<std::uint32_t>(each);
+  out.extents = std::move(shape);
+  out.base.push_back(member);
+  return out;
+}
+
 }  // namespace
 
 bool is_hdf5_member_group(const hdf5_type& type) {
-  if (type.what != hdf5_type::kind::compound || type.members.empty()) return false;
-  const auto made = hdf5_element_of(type);
+  const hdf5_type& compound = without_arrays(type);
+  if (compound.what != hdf5_type::kind::compound || compound.members.empty()) return false;
+  const auto made = hdf5_element_of(compound);
   return !made.ok() && made.error().code() == errc::unsupported;
 }
 
-std::vector<std::string> hdf5_field_names(const hdf5_type& compound) {
+std::vector<std::string> hdf5_field_names(const hdf5_type& of) {
   std::vector<std::string> out;
   std::set<std::string> seen;
-  for (const hdf5_member& each : compound.members) {
+  for (const hdf5_member& each : without_arrays(of).members) {
     std::string name = field_name(each.name);
     if (seen.insert(name).second) out.push_back(std::move(name));
   }
   return out;
 }
 
-std::optional<hdf5_field> find_hdf5_field(const hdf5_type& compound, std::string_view path) {
+std::optional<hdf5_field> find_hdf5_field(const hdf5_type& of, std::string_view path) {
   hdf5_field out;
-  const hdf5_type* in = &compound;
+  std::vector<std::uint64_t> shape;
+  const hdf5_type* in = &of;
+  hdf5_field::part step{without_arrays(of).bytes, 0, 0};
   while (!path.empty()) {
     const std::size_t end = std::min(path.find('/'), path.size());
     const std::string_view name = path.substr(0, end);
     path.remove_prefix(std::min(end + 1, path.size()));
     if (name.empty() || name == ".") continue;
     if (!is_hdf5_member_group(*in)) return std::nullopt;
-    const auto found = std::find_if(in->members.begin(), in->members.end(),
+    const std::vector<hdf5_member>& members = without_arrays(*in).members;
+    const auto found = std::find_if(members.begin(), members.end(),
                                     [&](const hdf5_member& each) { return field_name(each.name) == name; });
-    if (found == in->members.end()) return std::nullopt;
-    out.offset += found->offset;
+    if (found == members.end()) return std::nullopt;
+    const std::vector<std::uint64_t> level = shape_of(*in);
+    if (!level.empty() && in != &of) {
+      step.bytes = in->bytes;
+      out.parts.push_back(step);
+      step = {without_arrays(*in).bytes, 0, 0};
+    }
+    shape.insert(shape.end(), level.begin(), level.end());
+    out.levels.push_back(level);
+    step.offset += found->offset;
     out.path += (out.path.empty() ? "" : "/") + std::string(name);
     in = &found->type;
   }
-  if (in == &compound) return std::nullopt;
-  out.type = *in;
+  if (in == &of) return std::nullopt;
+  step.bytes = in->bytes;
+  out.parts.push_back(step);
+  out.offset = out.parts.front().offset;
+  out.type = array_of(std::move(shape), *in);
   return out;
 }
 

@@ -216,6 +216,39 @@ TEST(Hdf5Element, MembersOfAGroupAreFoundByTheirPath) {
     EXPECT_FALSE(find_hdf5_field(table, none).has_value()) << none;
 }
 
+TEST(Hdf5Element, MembersWithinArraysOfCompoundsAreArrays) {
+  hdf5_type word;
+  word.what = kind::variable;
+  word.is_text = true;
+  word.bytes = 16;
+  const hdf5_type inner = compound(20, {{"word", 0, word}, {"n", 16, integer(4)}});
+  hdf5_type pair;
+  pair.what = kind::array;
+  pair.extents = {2, 3};
+  pair.bytes = 120;
+  pair.base = {inner};
+  const hdf5_type table = compound(128, {{"in", 8, pair}, {"k", 0, integer(8)}});
+  EXPECT_TRUE(is_hdf5_member_group(pair));
+  EXPECT_EQ(hdf5_field_names(pair), (std::vector<std::string>{"word", "n"}));
+  const auto found = find_hdf5_field(table, "in/n");
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->type.extents, (std::vector<std::uint64_t>{2, 3}));
+  EXPECT_EQ(found->type.bytes, 24U);
+  ASSERT_EQ(found->parts.size(), 2U);
+  EXPECT_EQ(found->parts[0].item_bytes, 128U);
+  EXPECT_EQ(found->parts[0].offset, 8U);
+  EXPECT_EQ(found->parts[0].bytes, 120U);
+  EXPECT_EQ(found->parts[1].item_bytes, 20U);
+  EXPECT_EQ(found->parts[1].offset, 16U);
+  EXPECT_EQ(found->parts[1].bytes, 4U);
+  EXPECT_EQ(found->levels, (std::vector<std::vector<std::uint64_t>>{{}, {2, 3}}));
+  const auto direct = find_hdf5_field(pair, "word");
+  ASSERT_TRUE(direct.has_value());
+  ASSERT_EQ(direct->parts.size(), 1U);
+  EXPECT_EQ(direct->parts[0].item_bytes, 20U);
+  EXPECT_EQ(direct->type.bytes, 96U);
+}
+
 TEST(Hdf5Element, ListsHaveItemsOfEveryReadableType) {
   hdf5_type list;
   list.what = kind::variable;
