@@ -296,6 +296,11 @@ class comparison {
     return is_text(a) && is_text(b);
   }
 
+  // Bytes that are compared with text are shown as text.
+  static const dtype& shown_as(const dtype& type, const dtype& other) {
+    return other.kind() == dtype_kind::variable_utf8 && are_texts(type, other) ? other : type;
+  }
+
   static std::vector<std::string> names_of(const array& a) {
     std::vector<std::string> out;
     for (const auto& name : a.dimension_names()) out.push_back(name.value_or("-"));
@@ -336,8 +341,8 @@ class comparison {
         if (compare.equal(&left[i * item], &right[i * item])) continue;
         if (differing++ != 0) continue;
         first = place_of(*piece, i);
-        first_text =
-            fmt::format("{} and {}", item_text(a.type(), &left[i * item]), item_text(b.type(), &right[i * item]));
+        first_text = fmt::format("{} and {}", item_text(shown_as(a.type(), b.type()), &left[i * item]),
+                                 item_text(shown_as(b.type(), a.type()), &right[i * item]));
       }
     }
     if (differing == 0) return {};

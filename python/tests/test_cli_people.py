@@ -224,7 +224,7 @@ def test_ascii_text_of_hdf5_equals_its_copy(tmp_path: Path, run: Run):
     ps.open_group(tmp_path / "3.zarr", mode="r+")["x"][1] = "bd"
     status, out, _ = run("diff", tmp_path / "x.h5", tmp_path / "3.zarr")
     assert status == 1
-    assert "1 of 3 elements differs, first at (1)" in out
+    assert "1 of 3 elements differs, first at (1,): 'bc' and 'bd'" in out
 
 
 def test_the_first_difference_is_named(group: Path, tmp_path: Path, run: Run):
