@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import warnings
 from collections.abc import Callable, Mapping
@@ -388,3 +389,41 @@ def test_arrays_that_references_cannot_represent_are_refused(tmp_path: Path, suf
         ps.save_references(ps.create_group(tmp_path / "z.zarr"), tmp_path / f"out.{suffix}")
     with pytest.raises(ps.UnsupportedError, match="without a location"):
         ps.save_references(ps.open((tmp_path / "0.h5").read_bytes()), tmp_path / f"out.{suffix}")
+
+
+def _lists(name: str) -> Any:
+    lists = h5py.vlen_dtype
+    return {
+        "numbers": lists("<i4"),
+        "lists": lists(lists("<i4")),
+        "text": lists(h5py.string_dtype()),
+        "structures": lists(np.dtype([("a", "<i2"), ("b", "<f4")])),
+    }[name]
+
+
+@pytest.mark.parametrize("name", ["lists", "text", "structures"])
+def test_lists_that_numcodecs_does_not_have_are_refused(tmp_path: Path, name: str) -> None:
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("x", (3,), _lists(name))
+    for target in ("x.json", "x.parq"):
+        with pytest.raises(ps.UnsupportedError, match=r"numcodecs' lists(.|\n)*'x'"):
+            ps.save_references(ps.open_group(tmp_path / "x.h5"), tmp_path / target)
+        assert not (tmp_path / target).exists()
+
+
+def test_lists_of_numbers_are_numcodecs_own(tmp_path: Path) -> None:
+    numcodecs = pytest.importorskip("numcodecs")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("x", (3,), _lists("numbers"))[1] = [5, 6]
+    ps.save_references(ps.open_group(tmp_path / "x.h5"), tmp_path / "x.json")
+    refs = json.loads((tmp_path / "x.json").read_text())["refs"]
+    (codec,) = json.loads(refs["x/.zarray"])["filters"]
+    values = numcodecs.get_codec(codec).decode(base64.b64decode(refs["x/0"].removeprefix("base64:")))
+    assert [each.tolist() for each in values] == [[], [5, 6], []]
+
+
+def test_an_array_is_refused(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["x"] = np.arange(3)
+    with pytest.raises(ps.InvalidArgumentError, match="saves a group"):
+        ps.save_references(ps.open(tmp_path / "x.h5", "x"), tmp_path / "x.json")  # type: ignore[arg-type]

@@ -154,6 +154,11 @@ class exporter {
     for (const json* const each : codecs) {
       const json* const id = each->find("id");
       if (id == nullptr || id->as_string() == nullptr) continue;
+      const json* const items = each->find("dtype");
+      if (*id == json("vlen-array") && items != nullptr && items->as_string() == nullptr)
+        return error(
+            errc::unsupported,
+            "numcodecs' lists of variable length have single numbers or bytes as items; a manifest has all lists");
       if (id->as_string()->find('.') != std::string::npos)
         return error(errc::unsupported, fmt::format("the codec '{}' is not one of numcodecs", *id->as_string()));
     }

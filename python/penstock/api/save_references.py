@@ -43,10 +43,10 @@ def save_references(
     ------
     UnsupportedError
         Such references cannot express an array, which is named: it has chunks of unequal lengths along a dimension,
-        chunks with codecs of their own, codecs that numcodecs does not have, or files in memory. `save_manifest`
-        supports all of these except the last. More than 10^7 references in JSON.
+        chunks with codecs of their own, codecs or lists that numcodecs does not have, or files in memory.
+        `save_manifest` supports all of these except the last. More than 10^7 references in JSON.
     InvalidArgumentError
-        A member is not an array of references.
+        `group` is an array, or a member is not an array of references.
     ConflictError
         A local file changed since it was opened.
 
@@ -65,6 +65,8 @@ def save_references(
     """
     if format not in _FORMATS:
         raise InvalidArgumentError(f"format must be 'json', 'parquet' or None, got {format!r}")
+    if not isinstance(group, Group):
+        raise InvalidArgumentError(f"save_references saves a group, got {type(group).__name__}: open the group of it")
     if is_icechunk(path):
         return save_in_icechunk(group, path)
     name = local_path(os.fspath(path)).rstrip("/")
