@@ -278,3 +278,11 @@ def test_keys_that_no_store_has_are_not_found(folder: Path) -> None:
     for target in (LocalStore(folder), {}, in_obstore(folder, "x.nc"), fsspec.get_mapper(str(folder))):
         with pytest.raises(ps.NotFoundError):
             ps.open(target, "none.nc")
+
+
+def test_objects_of_other_readers_are_refused_by_name(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["x"] = VALUES
+        for target in (file, file["/"], file["x"]):
+            with pytest.raises(ps.InvalidArgumentError, match=r"cannot open h5py's .* by the path"):
+                ps.open(target)

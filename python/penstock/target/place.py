@@ -67,6 +67,7 @@ def place_elsewhere(
     if in_memory(target):
         return _core.dict_store({"bytes": bytes(target)}, None, False), b"bytes"
 
+    _refuse_other_readers(target)
     # zarr-python's arrays, groups and store paths have their location.
     inner = b""
     place = getattr(target, "store_path", target)
@@ -106,3 +107,12 @@ def file_place(uri: str, storage_options: Mapping[str, Any] | None = None) -> tu
         store, inner = place_of(folder_of(uri), "", storage_options, is_folder=True)
         key = b"/".join(part for part in (inner, os.fsencode(uri[uri.rindex("/") + 1 :])) if part)
     return store, os.fsdecode(key)
+
+
+def _refuse_other_readers(target: Any) -> None:
+    """h5py's files and groups have `get`, but are no stores; a file that is open for writing is not complete."""
+    library = type(target).__module__.partition(".")[0]
+    if library not in ("h5py", "netCDF4"):
+        return
+    name = type(target).__name__
+    raise InvalidArgumentError(f"cannot open {library}'s {name}: open its file by the path, after it was closed")
