@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstring>
 #include <deque>
 #include <optional>
 #include <utility>
@@ -10,6 +9,7 @@
 
 #include "api/image/level_names.h"
 #include "array/conversion.h"
+#include "array/mode_rows.h"
 #include "array/strided_copy.h"
 #include "array/weighted_means.h"
 #include "base/checked.h"
@@ -26,26 +26,6 @@ namespace {
 /// Rows whose halves are computed at a time.
 constexpr std::uint64_t kStepBytes = std::uint64_t{16} << 20;
 
-// The most frequent one of four; an odd edge counts twice.
-template <class T>
-void take_mode(std::byte* to, const std::byte* from, std::ptrdiff_t row, std::ptrdiff_t pixel, std::uint64_t rows,
-               std::uint64_t width) noexcept {
-  const auto at = [&](std::uint64_t y, std::uint64_t x) {
-    T out;
-    std::memcpy(&out, from + static_cast<std::ptrdiff_t>(y) * row + static_cast<std::ptrdiff_t>(x) * pixel, sizeof out);
-    return out;
-  };
-  for (std::uint64_t y = 0; y < rows; y += 2) {
-    const std::uint64_t lower = std::min(y + 1, rows - 1);
-    for (std::uint64_t x = 0; x < width; x += 2, to += sizeof(T)) {
-      const std::uint64_t right = std::min(x + 1, width - 1);
-      const T a = at(y, x), b = at(y, right), c = at(lower, x), d = at(lower, right);
-      const T most = a == b || a == c || a == d ? a : b == c || b == d ? b : c == d ? c : a;
-      std::memcpy(to, &most, sizeof most);
-    }
-  }
-}
-
 bool has_mode(const dtype& type) noexcept {
   const std::uint32_t item = type.item_bytes();
   return item == 1 || item == 2 || item == 4 || item == 8;
@@ -53,20 +33,9 @@ bool has_mode(const dtype& type) noexcept {
 
 void halve(std::byte* to, const std::byte* from, std::ptrdiff_t row, std::ptrdiff_t pixel, std::uint64_t rows,
            std::uint64_t width, const dtype& type, level_rule rule) noexcept {
-  if (rule != level_rule::mode) {
-    const overview_rule how{type, rule == level_rule::mean, {}};
-    return halve_rows(to, (width + 1) / 2 * type.item_bytes(), from, row, pixel, rows, width, how);
-  }
-  switch (type.item_bytes()) {
-    case 1:
-      return take_mode<std::uint8_t>(to, from, row, pixel, rows, width);
-    case 2:
-      return take_mode<std::uint16_t>(to, from, row, pixel, rows, width);
-    case 4:
-      return take_mode<std::uint32_t>(to, from, row, pixel, rows, width);
-    default:
-      return take_mode<std::uint64_t>(to, from, row, pixel, rows, width);
-  }
+  if (rule == level_rule::mode) return halve_by_mode(to, from, row, pixel, rows, width, type.item_bytes());
+  const overview_rule how{type, rule == level_rule::mean, {}};
+  halve_rows(to, (width + 1) / 2 * type.item_bytes(), from, row, pixel, rows, width, how);
 }
 
 result<> check_rule(const dtype& type, level_rule rule) {
