@@ -6,12 +6,16 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <new>
 #include <numeric>
 #include <random>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include <penstock/penstock.h>
 #include <penstock/tiff.h>
+#include <penstock/variable.h>
 #include "contract/fault_store.h"
 #include "store/store_fixture.h"
 #include "support/call_counts.h"
@@ -338,6 +342,45 @@ TEST(Gates, MemoryInAdditionToTheResultStaysSmall) {
   ASSERT_TRUE(opened.read(tensor_view::contiguous(values.data(), opened.type(), opened.shape())).ok());
   const context_usage usage = where.context->usage();
   EXPECT_LE(usage.peak_scratch_bytes + usage.peak_encoded_bytes + usage.peak_index_bytes, std::uint64_t{16} << 20);
+}
+
+int allocations_before_failure = 0;
+
+void fail_at_zero() {
+  if (allocations_before_failure-- == 0) throw std::bad_alloc();
+  at_allocation = fail_at_zero;
+}
+
+// Not a gate, but it needs this program's allocator.
+TEST(Appender, ClosesAfterAnAllocationFailed) {
+  const std::vector<std::string> texts(10, "longer than a short string");
+  std::vector<variable_item> items;
+  for (const std::string& each : texts) items.push_back({reinterpret_cast<const std::byte*>(each.data()), each.size()});
+  bool failed = true;
+  for (int number = 0; failed; ++number) {
+    ASSERT_LT(number, 1000);
+    create_options how;
+    how.shape = {0};
+    how.chunks = extents{4};
+    how.type = *dtype::from_name("string");
+    const array text = create_array(make_memory_store(), how).value();
+    appender by = appender::make(text, 0).value();
+    const tensor_view rows =
+        tensor_view::contiguous(reinterpret_cast<std::byte*>(items.data()), text.type(), {items.size()});
+    allocations_before_failure = number;
+    at_allocation = fail_at_zero;
+    try {
+      const auto done = by.append(rows);
+      EXPECT_TRUE(done.ok() || done.error().code() == errc::resource_exhausted) << number;
+    } catch (const std::bad_alloc&) {
+    }
+    failed = at_allocation == nullptr;
+    at_allocation = nullptr;
+    const auto after = by.close();
+    ASSERT_TRUE(after.ok()) << number << ": " << after.error().to_string();
+    EXPECT_EQ(after->shape()[0], by.rows()) << number;
+    EXPECT_LE(by.rows(), items.size()) << number;
+  }
 }
 
 }  // namespace

@@ -104,7 +104,11 @@ ssize_t read(int file, void* to, size_t size) {
   throw std::bad_alloc();
 }
 [[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
-  return penstock::test::counted_allocation(size);
+  try {
+    return penstock::test::counted_allocation(size);
+  } catch (const std::bad_alloc&) {  // of `at_allocation`
+    return nullptr;
+  }
 }
 [[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }

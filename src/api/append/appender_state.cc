@@ -3,7 +3,7 @@
 #include <penstock/device.h>
 #include <algorithm>
 #include <cstring>
-#include <system_error>
+#include <exception>
 #include <thread>
 #include <utility>
 
@@ -13,6 +13,7 @@
 #include "api/device_tensor_state.h"
 #include "array/strided_copy.h"
 #include "base/checked.h"
+#include "base/thrown.h"
 #include "base/waiting.h"
 #include "cuda/device_values.h"
 #include "driver/node_mode.h"
@@ -242,7 +243,7 @@ void appender_state::wake() {
     try {
       std::thread([self = shared_from_this()] { serve(self); }).detach();
       running_ = true;
-    } catch (const std::system_error&) {
+    } catch (const std::exception&) {  // of the system, or of the allocator: the rows are queued, so this returns
       fail(error(errc::resource_exhausted, "the system has no thread for an appender"));
     }
   }
@@ -284,23 +285,21 @@ result<> appender_state::fill(guard& lock, const tensor_view& rows, std::uint64_
   const std::shared_ptr<slab> to = slabs_.back();
   copies_ = true;
   lock.unlock();
-  const tensor_view here = part_of(to->rows, to->filled, count);
-  result<std::uint64_t> bytes = std::uint64_t{0};
   coming_rows coming;
-  if (rows.space == memory_space::host) {
-    strided_copy(here.data, here.strides, rows.data, rows.strides, here.extents, rows.type.item_bytes(), 1);
-  } else if (row_bytes_ != 0) {
-    auto made = copy_device_rows(rows, here, stream);
-    if (!made.ok()) {
-      bytes = std::move(made).error();
-    } else if (*made != nullptr) {
-      coming = {to->filled, count, keeps, std::move(*made)};
+  // Without exceptions: `close` waits until nothing is copied.
+  auto bytes = caught("copying rows", [&]() -> result<std::uint64_t> {
+    const tensor_view here = part_of(to->rows, to->filled, count);
+    if (rows.space == memory_space::host) {
+      strided_copy(here.data, here.strides, rows.data, rows.strides, here.extents, rows.type.item_bytes(), 1);
+    } else if (row_bytes_ != 0) {
+      PENSTOCK_ASSIGN(std::shared_ptr<device_copy> made, copy_device_rows(rows, here, stream));
+      if (made != nullptr) coming = {to->filled, count, keeps, std::move(made)};
     }
-  }
-  if (rows.type.variable_length()) {
-    bytes = copy_items(*to, count, keeps != nullptr);
-    if (bytes.ok() && keeps != nullptr) to->items.keep(keeps);
-  }
+    if (!rows.type.variable_length()) return std::uint64_t{0};
+    PENSTOCK_ASSIGN(const std::uint64_t copied, copy_items(*to, count, keeps != nullptr));
+    if (keeps != nullptr) to->items.keep(keeps);
+    return copied;
+  });
   lock.lock();
   copies_ = false;
   if (closed_) changed_.notify_all();
