@@ -365,6 +365,26 @@ def test_two_workers_of_dask_convert_a_file(kind: str, tmp_path: Path) -> None:
     assert_same_files(tmp_path / "whole.zarr", tmp_path / "t.zarr")
 
 
+@pytest.mark.parametrize("which", ["direct", "bytes"])
+def test_shared_copies_consolidate_metadata(which: str, tmp_path: Path) -> None:
+    of = file_source("hdf5", tmp_path)
+    name, chunks, options = WORK[which]
+    work = shared_copy(of, tmp_path / "t.zarr", chunks, True, {**options, "consolidate": True}).bounded(1, 2)
+    every_stage(work, 2)
+    made = work.open()
+    assert isinstance(made, ps.Group)
+    assert made.consolidated
+    ps.convert(of, tmp_path / "whole.zarr", chunks=chunks, consolidate=True, **options)
+    assert_same_files(tmp_path / "whole.zarr", tmp_path / "t.zarr")
+    with pytest.raises(ps.InvalidArgumentError, match="no option 'consolidate'"):
+        shared_copy(of, tmp_path / "a.zarr", chunks, False, {"consolidate": True})
+    ps.save(tmp_path / "a.npy", VALUES)
+    work = shared_copy(tmp_path / "a.npy", tmp_path / "a.zarr", None, True, {"consolidate": True}).bounded(1, 2)
+    with pytest.raises(ps.InvalidArgumentError, match="consolidate is for groups"):
+        work.run("prepare")
+    assert not (tmp_path / "a.zarr").exists()
+
+
 def launch(ranks: int, *arguments: Any) -> subprocess.CompletedProcess[str]:
     command = [
         *(LAUNCHER or "", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", str(ranks)),

@@ -247,8 +247,8 @@ def convert(
             "progress": progress,
         }
         placed = images.is_placed(source)
-        if consolidate and not placed and isinstance(source, Array):
-            raise InvalidArgumentError(f"consolidate is for groups, '{source.uri}' is an array")
+        if consolidate and not placed:
+            check_group(source)
         if placed and resume:
             raise UnsupportedError(f"a copy of an image with its georeference cannot be resumed: '{source.uri}'")
         if placed and not dry_run:
@@ -261,7 +261,7 @@ def convert(
                 context=context,
                 target_options=target_options,
             )
-            return _consolidated(image, context) if consolidate else image
+            return consolidated(image, context) if consolidate else image
         job = CopyJob(
             source,
             target,
@@ -280,7 +280,7 @@ def convert(
         warn_of_place(job.source)
         job.run()
         made = job.open()
-        return _consolidated(made, context) if consolidate and isinstance(made, Group) else made
+        return consolidated(made, context) if consolidate and isinstance(made, Group) else made
     ending = os.path.splitext(name)[1].lower()
     of_blocks = ("memory", "memory_limit") if format == "npy" else ()
     unused = [key for key, value in {**of_zarr, **of_copy}.items() if value is not None and key not in of_blocks]
@@ -329,7 +329,13 @@ def _reported(progress: Any) -> Callable[[str, int, int], Any] | None:
     return lambda _, done, total: line(done, total)
 
 
-def _consolidated(group: Group, context: Context | None) -> Group:
+def check_group(source: Array | Group) -> None:
+    """Refuse `consolidate` for arrays."""
+    if isinstance(source, Array):
+        raise InvalidArgumentError(f"consolidate is for groups, '{source.uri}' is an array")
+
+
+def consolidated(group: Group, context: Context | None) -> Group:
     """The group with the metadata of all its nodes, which is stored at its root."""
     store, inside = _core.place_of_group(group)
     return Group(_core.consolidate_metadata(store, current_context() if context is None else context, inside))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.api import images
-from penstock.api.convert import is_one_file
+from penstock.api.convert import check_group, consolidated, is_one_file
 from penstock.api.copy import CopyJob, more_options
 from penstock.api.open import open
 from penstock.api.rechunk import folder_of
@@ -36,6 +36,7 @@ class SharedCopy:
     storage_options: Mapping[str, Any] | None
     target_options: Mapping[str, Any] | None
     keeps_place: bool  # images become groups, as `convert` makes them
+    consolidate: bool = False
 
     def bounded(self, processes: int, threads: int | None = None) -> SharedCopy:
         """The same with memory and threads for each of `processes` that share a machine: plans depend on both."""
@@ -68,6 +69,8 @@ class SharedCopy:
                 target_options=self.target_options,
             )
         else:
+            if self.consolidate:
+                check_group(source)
             how = dict(self.how)
             if self.keeps_place and how["shards"] is None and isinstance(source, ShardedArray):
                 how["shards"] = False  # its files must not become Zarr's shards
@@ -83,6 +86,10 @@ class SharedCopy:
             steps = list(job.run()["steps"])
         if wanted is not None and [step[:4] for step in steps] != [step[:4] for step in wanted]:
             raise ConflictError(f"part {number} of {count} has another plan than the process that prepared the copy")
+        if self.consolidate and stage == "finish":
+            made = self.open()
+            if isinstance(made, Group):
+                consolidated(made, None)
         return steps
 
     def open(self) -> Array | Group:
@@ -101,7 +108,7 @@ def shared_copy(source: Any, target: Any, chunks: Any, keeps_place: bool, option
         The target is one file.
     """
     known = {"path", "shards", "codecs", "zarr_format", "memory", "scratch", "resume", "durable", "verify", "threads"}
-    known |= {"storage_options", "target_options"}
+    known |= {"storage_options", "target_options"} | ({"consolidate"} if keeps_place else set())
     if unknown := sorted(set(options) - known):
         raise InvalidArgumentError(f"a copy by several processes has no option {unknown[0]!r}")
     if keeps_place and is_one_file(target):
@@ -121,6 +128,7 @@ def shared_copy(source: Any, target: Any, chunks: Any, keeps_place: bool, option
         options.get("storage_options"),
         options.get("target_options"),
         keeps_place,
+        bool(options.get("consolidate")),
     )
 
 

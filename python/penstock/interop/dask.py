@@ -184,7 +184,7 @@ def convert(
     Parameters
     ----------
     source, target, client, parts, options
-        As for `rechunk`.
+        As for `rechunk`; also `consolidate` of `penstock.convert`.
     chunks
         As for `penstock.convert`; None: the source's.
 

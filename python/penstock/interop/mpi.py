@@ -215,7 +215,7 @@ def convert(source: Any, target: Any, comm: Any = None, *, chunks: Any = None, *
     Parameters
     ----------
     source, target, comm, options
-        As for `rechunk`.
+        As for `rechunk`; also `consolidate` of `penstock.convert`.
     chunks
         As for `penstock.convert`; None: the source's.
 
