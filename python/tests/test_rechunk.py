@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -237,17 +238,30 @@ def test_verify_finds_differences(tmp_path: Path) -> None:
 
 PROGRAM = """
 import sys, penstock as ps
-ps.rechunk(sys.argv[1], sys.argv[2], (64, 3, 16), memory="70KiB", resume=True, threads=1,
+ps.rechunk(sys.argv[1], sys.argv[2], eval(sys.argv[3]), memory=sys.argv[4], resume=True, threads=1,
            progress=lambda *now: __import__("time").sleep(0.03))
 """
 
 
-@pytest.mark.parametrize("seed", range(int(os.environ.get("PENSTOCK_RECHUNK_KILLS", "3"))))
-def test_killed_work_continues(seed: int, tmp_path: Path) -> None:
+KILLS = int(os.environ.get("PENSTOCK_RECHUNK_KILLS", "34" if os.environ.get("PENSTOCK_ALL_CASES") else "1"))
+# The chunks of the source and of the copy, the memory, and a pattern of the plan's text.
+KILLED = {
+    "two passes": ((2, 48, 16), (64, 3, 16), "70KiB", "two passes"),
+    "gathered": ((5, 48, 16), (7, 48, 16), "80KiB", "one pass.* into "),
+    "direct": ((2, 48, 16), (4, 48, 16), "12KiB", "one pass: reads and writes "),
+}
+
+
+@pytest.mark.parametrize("way", KILLED)
+@pytest.mark.parametrize("seed", range(KILLS))
+def test_killed_work_continues(seed: int, way: str, tmp_path: Path) -> None:
+    old, new, memory, says = KILLED[way]
     values = np.random.default_rng(seed).integers(0, 1000, (64, 48, 16)).astype("f4")
-    ps.create_array(tmp_path / "a.zarr", data=values, chunks=(2, 48, 16))
-    expected = ps.rechunk(tmp_path / "a.zarr", tmp_path / "b.zarr", (64, 3, 16))
-    command = [sys.executable, "-c", PROGRAM, str(tmp_path / "a.zarr"), str(tmp_path / "c.zarr")]
+    ps.create_array(tmp_path / "a.zarr", data=values, chunks=old)
+    plan = ps.rechunk(tmp_path / "a.zarr", tmp_path / "c.zarr", new, memory=memory, threads=1, dry_run=True)
+    assert re.search(says, str(plan))
+    expected = ps.rechunk(tmp_path / "a.zarr", tmp_path / "b.zarr", new)
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path / "a.zarr"), str(tmp_path / "c.zarr"), str(new), memory]
     draw = random.Random(seed)
     killed = 0
     for _ in range(6):
