@@ -83,7 +83,7 @@ int head(const session& speak, const head_arguments& given) {
   if (speak.as_json) {
     return speak.print_document(json::object_t{{"uri", a->uri()},
                                                {"selection", to_string(which)},
-                                               {"dtype", type.name()},
+                                               {"dtype", short_type_text(type)},
                                                {"shape", to_json(resolved->shape)},
                                                {"values", block_json(type, resolved->shape, values.data())}});
   }

@@ -31,6 +31,18 @@ json fill_json(const array& a) {
   return a.type().variable_length() || a.fill_value().empty() ? json() : item_json(a.type(), a.fill_value().data());
 }
 
+/// The fields of a structure, in their order.
+json fields_json(const dtype& type) {
+  json::array_t out;
+  for (const dtype_field& each : type.fields()) {
+    json::object_t field{{"name", each.name}, {"dtype", short_type_text(each.type)}};
+    if (!each.shape.empty()) field.emplace_back("shape", to_json(each.shape));
+    if (each.type.kind() == dtype_kind::structured) field.emplace_back("fields", fields_json(each.type));
+    out.emplace_back(std::move(field));
+  }
+  return out;
+}
+
 json array_json(const array& a) {
   json names;
   if (!a.dimension_names().empty()) {
@@ -42,7 +54,7 @@ json array_json(const array& a) {
   json::object_t document{{"kind", "array"},
                           {"uri", a.uri()},
                           {"format", a.format()},
-                          {"dtype", a.type().name()},
+                          {"dtype", short_type_text(a.type())},
                           {"shape", to_json(a.shape())},
                           {"chunks", to_json(a.chunks())},
                           {"shards", a.shards() != nullptr ? to_json(*a.shards()) : json()},
@@ -53,6 +65,7 @@ json array_json(const array& a) {
                           {"codecs", parsed(a.codecs_json())},
                           {"dimension_names", std::move(names)},
                           {"attributes", parsed(a.attributes_json())}};
+  if (a.type().kind() == dtype_kind::structured) document.insert(document.end(), {"fields", fields_json(a.type())});
   if (json most = most_json(a); most.as_array() != nullptr)
     document.insert(document.end(), {"maxshape", std::move(most)});
   // Only if the chunks have several lengths along a dimension.
@@ -118,7 +131,7 @@ std::string named_shape(const array& a) {
 /// chunk in the usual byte order.
 std::string variable_text(const array& a) {
   constexpr std::string_view kNext = " | ";
-  std::string text = fmt::format("{} {}", printable(a.type().name()), named_shape(a));
+  std::string text = fmt::format("{} {}", printable(short_type_text(a.type())), named_shape(a));
   if (count_grid(a).cells > 1) text += fmt::format(", chunks {}", to_string(a.chunks()));
   std::string_view codecs = a.codecs_text();
   const std::string_view first = codecs.substr(0, codecs.find(kNext));
@@ -201,7 +214,7 @@ struct tree {
       documents.emplace_back(std::move(document));
       const std::string what = described_.with_details
                                    ? variable_text(*a)
-                                   : fmt::format("{} {}", printable(a->type().name()), to_string(a->shape()));
+                                   : fmt::format("{} {}", printable(short_type_text(a->type())), to_string(a->shape()));
       text += fmt::format("{}{}{}  {}\n", indent, branch, printable(name), painted(color::dim, what));
       if (described_.with_details) text += attribute_lines(a->attributes_json(), inner + "    ");
       return;
@@ -291,7 +304,8 @@ int show_tree(const session& speak, const std::string& uri) {
     return describe_group(speak, **g, false);
   const array& a = std::get<array>(*found);
   if (speak.as_json) return speak.print_document(array_json(a));
-  return speak.print(fmt::format("{}  {} {}\n", printable(a.uri()), printable(a.type().name()), to_string(a.shape())));
+  const std::string type = printable(short_type_text(a.type()));
+  return speak.print(fmt::format("{}  {} {}\n", printable(a.uri()), type, to_string(a.shape())));
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ row row_of(const std::string& name, const opened& found) {
   row out;
   out.name = name;
   if (const auto* a = std::get_if<array>(&found)) {
-    out.type = a->type().name();
+    out.type = short_type_text(a->type());
     out.shape = to_string(a->shape());
     out.chunks = to_string(a->chunks());
     out.bytes = bytes_text(listed_bytes(*a));

@@ -1,6 +1,7 @@
 #include <penstock/device.h>
 #include "base/printable.h"
 #include "run.h"
+#include "values.h"
 #include "verbs.h"
 
 namespace penstock::inline v0::cli {
@@ -31,7 +32,7 @@ int plan(const session& speak, const plan_arguments& given) {
   json::object_t document{{"uri", a->uri()},
                           {"selection", to_string(*which)},
                           {"shape", to_json(resolved->shape)},
-                          {"dtype", a->type().name()},
+                          {"dtype", short_type_text(a->type())},
                           {"plan", parsed(*sums)}};
   if (given.device) document.emplace_back("device", parsed(device_path_json(*a)));
   return speak.print_document(std::move(document));

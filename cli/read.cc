@@ -87,7 +87,7 @@ int print_values(const session& speak, request_to_read& work) {
   if (!speak.as_json) return speak.print(block_text(type, work.resolved.shape, values.data()) + "\n");
   return speak.print_document(json::object_t{{"uri", work.from.uri()},
                                              {"selection", to_string(work.which)},
-                                             {"dtype", type.name()},
+                                             {"dtype", short_type_text(type)},
                                              {"shape", to_json(work.resolved.shape)},
                                              {"values", block_json(type, work.resolved.shape, values.data())}});
 }
@@ -227,7 +227,7 @@ int read(const session& speak, const read_arguments& given) {
   if (speak.as_json) {
     return speak.print_document(json::object_t{{"uri", work->from.uri()},
                                                {"selection", to_string(work->which)},
-                                               {"dtype", work->from.type().name()},
+                                               {"dtype", short_type_text(work->from.type())},
                                                {"shape", to_json(work->resolved.shape)},
                                                {"output", given.output},
                                                {"output_bytes", work->header.size() + work->bytes},
@@ -235,7 +235,7 @@ int read(const session& speak, const read_arguments& given) {
   }
   if (isatty(STDERR_FILENO) == 1) {
     const std::string text =
-        fmt::format("{} {} {}, {} in {:.2f} s\n", given.output, work->from.type().name(),
+        fmt::format("{} {} {}, {} in {:.2f} s\n", given.output, short_type_text(work->from.type()),
                     to_string(work->resolved.shape), bytes_text(static_cast<double>(work->bytes)), seconds);
     (void)write_all(STDERR_FILENO, std::as_bytes(std::span(text)));
   }

@@ -276,7 +276,7 @@ int print_window(const session& speak, const window_reader& window, const array&
     return speak.fail(done.error());
   if (!speak.as_json) return speak.print(block_text(type, window.shape(), values.data()) + "\n");
   return speak.print_document(json::object_t{{"uri", image.uri()},
-                                             {"dtype", type.name()},
+                                             {"dtype", short_type_text(type)},
                                              {"shape", to_json(window.shape())},
                                              {"values", block_json(type, window.shape(), values.data())}});
 }
@@ -333,7 +333,7 @@ int read_window(const session& speak, const read_arguments& given) {
   if (!speak.as_json) return kOk;
   return speak.print_document(json::object_t{{"uri", image->uri()},
                                              {"bounds", bounds_json(options->bounds)},
-                                             {"dtype", image->type().name()},
+                                             {"dtype", short_type_text(image->type())},
                                              {"shape", to_json(window->shape())},
                                              {"output", given.output}});
 }

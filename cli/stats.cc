@@ -138,7 +138,7 @@ int report(const session& speak, const stats_arguments& given, const array& a, c
   const auto most = reinterpret_cast<const std::byte*>(found.most());
   if (speak.as_json) {
     json::object_t document{{"uri", a.uri()},
-                            {"dtype", a.type().name()},
+                            {"dtype", short_type_text(a.type())},
                             {"shape", to_json(all.shape)},
                             {"elements", *total},
                             {"counted", found.elements()},
@@ -151,7 +151,7 @@ int report(const session& speak, const stats_arguments& given, const array& a, c
     return speak.print_document(std::move(document));
   }
   std::string text = fmt::format("{:<9} {}\n{:<9} {} {}, {}\n", "array", printable(a.uri()), "selection",
-                                 a.type().name(), to_string(all.shape), counted(*total, "element"));
+                                 short_type_text(a.type()), to_string(all.shape), counted(*total, "element"));
   if (found.missing() != 0) text += fmt::format("{:<9} {}\n", "nan", found.missing());
   if (skip) text += fmt::format("{:<9} {}\n", "skipped", found.skipped());
   if (none) return speak.print(text + "no elements to sum up\n");

@@ -344,7 +344,7 @@ result<json> tiff_document(const array& first, const std::string& target, const 
   return json(json::object_t{{"kind", "array"},
                              {"uri", a.uri()},
                              {"format", a.format()},
-                             {"dtype", a.type().name()},
+                             {"dtype", short_type_text(a.type())},
                              {"shape", sizes_json(a.shape())},
                              {"chunks", sizes_json(a.chunks())},
                              {"Path", target},

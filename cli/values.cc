@@ -354,11 +354,14 @@ bool no_elements(const extents& shape) { return std::find(shape.begin(), shape.e
 
 }  // namespace
 
+std::string short_type_text(const dtype& type) {
+  if (type.kind() != dtype_kind::datetime && type.kind() != dtype_kind::timedelta) return type.name();
+  return fmt::format("{}[{}{}]", type.name(), type.scale() == 1 ? "" : fmt::format("{}", type.scale()),
+                     to_string(type.unit()));
+}
+
 std::string type_text(const dtype& type) {
-  std::string text = type.name();
-  if (type.kind() == dtype_kind::datetime || type.kind() == dtype_kind::timedelta)
-    return fmt::format("{}[{}{}]", text, type.scale() == 1 ? "" : fmt::format("{}", type.scale()),
-                       to_string(type.unit()));
+  std::string text = short_type_text(type);
   if (type.kind() != dtype_kind::structured) return text;
   std::string fields;
   for (const dtype_field& each : type.fields()) {

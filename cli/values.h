@@ -13,6 +13,8 @@ namespace penstock::inline v0::cli {
 /// The name of a type, with the unit of times and the fields of structures: `numpy.datetime64[10ms]`,
 /// `struct (a: int32, b: float64 (2,))`.
 std::string type_text(const dtype& type);
+/// As `type_text`, without the fields of a structure.
+std::string short_type_text(const dtype& type);
 
 /// One element as Python would write it: `True`, `-3`, `0.1`, `nan`, `(1+2j)`, `'text'`, `0x0aff`, `(1, 0.5)`. A date
 /// is written as NumPy writes it, without quotes: `2020-01-01T06:30`.

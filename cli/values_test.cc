@@ -128,6 +128,7 @@ TEST(ItemText, WritesDatesAsNumPyDoes) {
   EXPECT_EQ(json_of(dtype::timedelta(time_unit::day), kLeast), "\"NaT\"");
   EXPECT_EQ(type_text(dtype::datetime(time_unit::millisecond, 10)), "numpy.datetime64[10ms]");
   EXPECT_EQ(type_text(dtype::timedelta(time_unit::day)), "numpy.timedelta64[D]");
+  EXPECT_EQ(short_type_text(dtype::timedelta(time_unit::day)), "numpy.timedelta64[D]");
 }
 
 TEST(ItemText, StructuresShowTheirFields) {
@@ -140,6 +141,7 @@ TEST(ItemText, StructuresShowTheirFields) {
   EXPECT_EQ(item_json(whole, item.data()).dump(), R"({"a":1,"b":[[2,3],[4,5]],"c":{"n":6}})");
   EXPECT_EQ(csv_text(whole, item.data()), "\"(1, [[2 3] [4 5]], (6))\"");
   EXPECT_EQ(type_text(whole), "struct (a: uint8, b: uint8 (2, 2), c: struct (n: uint8))");
+  EXPECT_EQ(short_type_text(whole), "struct");
 }
 
 TEST(ItemJson, WritesNumbersThatJsonLacksAsZarrDoes) {

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import penstock as ps
 import pytest
 from support.program import run_program
 
@@ -121,6 +122,29 @@ class TestInfo:
             "dimension_names": ["y", None],
             "attributes": {"units": "K", "levels": [1, 2]},
         }
+
+    @pytest.mark.parametrize(("kind", "name"), [("M8[25s]", "datetime64[25s]"), ("m8[ns]", "timedelta64[ns]")])
+    def test_times_have_their_unit(self, tmp_path: Path, kind: str, name: str) -> None:
+        ps.create_array(tmp_path / "g.zarr" / "t", data=np.arange(3).astype(kind), chunks=(3,))
+        target = tmp_path / "g.zarr" / "t"
+        for words in (("info",), ("tree",), ("head",), ("read",), ("plan",), ("stats",)):
+            if words == ("stats",) and kind[0] == "M":
+                continue  # refused: dates have no mean
+            assert document(*words, target)["dtype"] == f"numpy.{name}", words
+        (member,) = document("ls", tmp_path / "g.zarr")["members"]
+        assert member["dtype"] == f"numpy.{name}"
+        assert f"numpy.{name} (3,)" in run("info", tmp_path / "g.zarr").stdout
+
+    def test_structures_have_their_fields(self, tmp_path: Path) -> None:
+        kind = np.dtype([("t", "M8[s]"), ("box", "f4", (2, 2)), ("in", [("n", "u1")])])
+        ps.create_array(tmp_path / "s.zarr", data=np.zeros(3, kind), chunks=(3,))
+        info = document("info", tmp_path / "s.zarr")
+        inner = {"name": "in", "dtype": info["dtype"], "fields": [{"name": "n", "dtype": "uint8"}]}
+        assert info["fields"] == [
+            {"name": "t", "dtype": "numpy.datetime64[s]"},
+            {"name": "box", "dtype": "float32", "shape": [2, 2]},
+            inner,
+        ]
 
     def test_text_of_an_array(self, sharded: Path) -> None:
         text = run("info", sharded).stdout
