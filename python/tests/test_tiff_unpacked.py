@@ -65,6 +65,22 @@ def path(request: Any, tmp_path_factory: Any) -> Path:
     return made
 
 
+@pytest.mark.parametrize("name", SELECTIONS)
+def test_plans_count_what_reads_fetch(path: Path, name: str) -> None:
+    context = ps.Context(chunk_cache=0)
+    array = ps.open(path, unpack=True, context=context)
+    plan = array.plan(SELECTIONS[name])
+    with ps.profile(context) as profile:
+        array.read(SELECTIONS[name])
+    assert isinstance(plan, ps.Plan)
+    assert plan.fetched_bytes == profile.report["store_bytes"]
+    assert plan.decoded_bytes >= plan.returned_bytes
+    assert plan.touched == array.packed.plan(SELECTIONS[name]).touched
+    with rasterio.open(path) as file:
+        has_mask = rasterio.enums.MaskFlags.per_dataset in file.mask_flag_enums[0]
+    assert ("mask: plan for" in plan) == (has_mask and plan.returned_bytes > 0)
+
+
 def by_rasterio(path: Path, level: int | None = None) -> np.ndarray:
     with rasterio.open(path) as file:  # overviews do not have the scales
         scales, offsets = np.array(file.scales)[:, None, None], np.array(file.offsets)[:, None, None]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import math
 import shlex
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -75,6 +76,15 @@ class Plan(str):
         made._item_bytes = array.dtype.itemsize
         made._lengths = _lengths(selection, array.shape)
         made._ranges = _ranges(selection, array.shape) if array._is_regular else None
+        return made
+
+    def _and_of(self, what: str, others: Sequence[Plan]) -> Plan:
+        """This plan, with the numbers of other arrays that the same read needs; chunks are those of this array."""
+        made: Plan = str.__new__(Plan, "".join([self, *(f"\n\n{what}: {each}" for each in others)]))
+        vars(made).update(vars(self))
+        for name in ("requests", "index_requests", "fetched_bytes", "decoded_bytes", "returned_bytes"):
+            setattr(made, name, getattr(self, name) + sum(getattr(each, name) for each in others))
+        made.complete = self.complete and all(each.complete for each in others)
         return made
 
     _shape: tuple[int, ...]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,7 @@ from penstock.geo.header import TiffHeader
 from penstock.geo.masks import Validity
 
 if TYPE_CHECKING:
+    from penstock.core.plan import Plan
     from penstock.geo.tiff import TiffArray
 
 
@@ -53,21 +53,21 @@ def _unpack_box(packed: TiffArray, key: Any, masked: bool, threads: int, progres
 def _unpack_lists(packed: TiffArray, selection: Any, masked: bool, **how: Any) -> npt.NDArray[Any]:
     kind = _type_of(packed)
     validity = Validity(packed) if masked else None
-    which, of_mask = _bands_of(packed, selection, validity)
+    which, mask_key = _bands_of(packed, selection, validity)
+    of_mask = None if mask_key is None or validity is None else validity.mask.read_async(mask_key)
     values = np.asarray(packed.read(selection, **how))
     made = values.astype(kind)
     if set(packed.scales) != {1.0} or set(packed.offsets) != {0.0}:
         made = made * np.array(packed.scales)[which] + np.array(packed.offsets)[which]
-    valid = None if validity is None else validity.of(values, None if of_mask is None else of_mask(), which)
+    valid = None if validity is None else validity.of(values, None if of_mask is None else of_mask.wait(), which)
     if valid is not None:
         made = np.where(np.broadcast_to(valid, made.shape), made, np.asarray(np.nan, kind))
     return np.asarray(made)
 
 
 def _bands_of(packed: TiffArray, selection: Any, validity: Validity | None) -> tuple[Any, Any]:
-    """The band of each value of a selection by lists, in a shape that broadcasts against the values; and the mask's.
-
-    Their reads have already started, together with those of the values, so that both take one round trip.
+    """The band of each value of a selection by lists, in a shape that broadcasts against the values; and the selection
+    of the mask, or None.
     """
     band = packed._band_axis
     mask = None if validity is None else validity.mask
@@ -83,7 +83,7 @@ def _bands_of(packed: TiffArray, selection: Any, validity: Validity | None) -> t
         points = np.nonzero(items[0]) if len(items) == 1 and is_mask(items[0]) else items
         lists = [np.asarray(each) % n for each, n in zip(points, packed.shape, strict=True)]
         flat_lists = [np.zeros_like(each) if d == band and in_one else each for d, each in enumerate(lists)]
-        return np.broadcast_arrays(*lists)[band], None if mask is None else _reading(mask, vindex[tuple(flat_lists)])
+        return np.broadcast_arrays(*lists)[band], None if mask is None else vindex[tuple(flat_lists)]
     if kind != "oindex":
         raise UnsupportedError(f"unpacked arrays take no {kind} selections", f"array '{packed.uri}'")
     parts = list(expand(packed, items))
@@ -92,12 +92,23 @@ def _bands_of(packed: TiffArray, selection: Any, validity: Validity | None) -> t
     behind = sum(np.ndim(part) > 0 or isinstance(part, slice) for part in parts[band + 1 :])
     if in_one:
         parts[band] = slice(0, 1) if np.ndim(which) else 0
-    return which.reshape(which.shape + (1,) * behind), None if mask is None else _reading(mask, oindex[tuple(parts)])
+    return which.reshape(which.shape + (1,) * behind), None if mask is None else oindex[tuple(parts)]
 
 
-def _reading(mask: Any, selection: Any) -> Callable[[], Any]:
-    job = mask.read_async(selection)
-    return lambda: job.wait()
+def _mask_key(packed: TiffArray, selection: Any, validity: Validity) -> Any:
+    """The selection that a read of `selection` reads from the mask."""
+    key = selection._key if isinstance(selection, Key) else selection
+    items = as_tuple(key)
+    if isinstance(selection, Key) and selection._kind != "basic" or any(is_list(item) for item in items):
+        return _bands_of(packed, selection, validity)[1]
+    if not validity.is_of_all_bands:
+        return selection
+    parts = [item for item in items if item is not None]
+    parts = list(expand(packed, tuple(parts)))
+    parts += [slice(None)] * (packed.ndim - len(parts))
+    band = parts[packed._band_axis]
+    parts[packed._band_axis] = slice(0, 1) if isinstance(band, slice) else 0
+    return tuple(parts)
 
 
 class UnpackedArray(TiffHeader):
@@ -225,6 +236,44 @@ class UnpackedArray(TiffHeader):
             raise InvalidArgumentError(f"out has shape {out.shape}, the selection {made.shape}")
         out[...] = made
         return out
+
+    def plan(self, selection: Any = ..., *, max_lines: int = 64) -> Plan:
+        """Return how `selection` would be read, with its mask: as `Array.plan`.
+
+        The numbers are those of the stored image and of the mask, before values are converted. `chunks_touched` and
+        `touched` are those of the image.
+
+        Parameters
+        ----------
+        selection
+            As for `read`.
+        max_lines
+            The most operations in the text, of the image and of the mask each.
+
+        Returns
+        -------
+        Plan
+            A `str` with attributes.
+
+        Raises
+        ------
+        OutOfRangeError, InvalidArgumentError
+            The selection does not fit.
+
+        Examples
+        --------
+        >>> ps.save("t.tif", np.zeros((1, 64, 64), "u2"), mask=np.ones((64, 64), bool), tiles=(64, 64))
+        >>> t = ps.open("t.tif", unpack=True)
+        >>> t.packed.plan(np.s_[0, :8]).requests, t.plan(np.s_[0, :8]).requests     # the mask is another image
+        (1, 2)
+        """
+        made = self.packed.plan(selection, max_lines=max_lines)
+        validity = Validity(self.packed)
+        if validity.mask is None or not made.returned_bytes:
+            return made
+        key = _mask_key(self.packed, selection, validity)
+        masks = getattr(validity.mask, "bands", [validity.mask])
+        return made._and_of("mask", [each.plan(key, max_lines=max_lines) for each in masks])
 
     def __getitem__(self, key: Any) -> Any:
         made = self.read(key)
