@@ -54,6 +54,36 @@ def test_an_encoded_chunk_equals_the_stores():
     assert ps.encode("bytes", np.int16(5)) == b"\x05\x00"
 
 
+@pytest.mark.parametrize(
+    ("dtype", "items"),
+    [
+        ("string", [["a", "", "end\0"], ["\u20ac" * 90, "b", "c"]]),
+        ("bytes", [[b"a", b"", b"end\0"], [b"\xff" * 300, b"b", b"c"]]),
+        (None, np.array(["x", "yy"], object)),
+        ("string", "one"),
+    ],
+)
+@pytest.mark.parametrize("codec", ["zstd", [{"id": "zlib", "level": 1}], ["gzip", "crc32c"]], ids=str)
+def test_one_chunk_of_text_is_encoded_and_decoded(dtype: Any, items: Any, codec: Any):
+    chunk = ps.encode(codec, items, dtype)
+    kind, wanted = dtype or "string", np.asarray(items, object)
+    found = ps.decode(codec, chunk, kind, wanted.shape)
+    assert found.tolist() == wanted.tolist()
+    store: dict[str, bytes] = {}
+    a = ps.create_array(store, shape=wanted.shape, dtype=kind, chunks=wanted.shape, codecs=codec)
+    a[...] = wanted
+    assert store["/".join(["c", *"0" * wanted.ndim])] == chunk == ps.encode(a.codecs, items, kind)
+
+
+def test_a_chunk_of_text_is_checked():
+    with pytest.raises(ps.CorruptDataError, match="vlen-utf8"):
+        ps.decode(["vlen-utf8"], b"\x05\0\0\0", "string", 2)
+    with pytest.raises(ps.InvalidArgumentError, match="at least one element"):
+        ps.encode("zstd", [], "string")
+    empty = ps.encode("zstd", ["", ""], "string")  # the fill value, which arrays do not store
+    assert ps.decode("zstd", empty, "string", 2).tolist() == ["", ""]
+
+
 def test_environment_variables_set_defaults_of_contexts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setenv("PENSTOCK_THREADS", "3")
     assert ps.Context().threads == 3

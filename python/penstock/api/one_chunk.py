@@ -12,7 +12,7 @@ import numpy.typing as npt
 from penstock import testing
 from penstock.api.create import create_array
 from penstock.core.array import Array
-from penstock.core.data_types import named_codec
+from penstock.core.data_types import dtype_json, named_codec
 from penstock.core.errors import InvalidArgumentError
 
 Codecs = str | Mapping[str, Any] | Sequence[Any] | Any
@@ -30,7 +30,8 @@ def encode(codec: Codecs, x: npt.ArrayLike, dtype: npt.DTypeLike | None = None) 
     x
         The chunk's elements; any strides and byte order.
     dtype
-        The array's data type, if `x` has another one or it is a Zarr name such as "int4"; None: that of `x`.
+        The array's data type, if `x` has another one or it is a Zarr name such as "int4", or "string" or "bytes" of any
+        length; None: that of `x`.
 
     Returns
     -------
@@ -42,7 +43,7 @@ def encode(codec: Codecs, x: npt.ArrayLike, dtype: npt.DTypeLike | None = None) 
     UnsupportedError
         The codec or setting is not supported, by name.
     InvalidArgumentError
-        A codec's setting is not valid.
+        A codec's setting is not valid, or a chunk of text has no elements.
 
     Examples
     --------
@@ -56,7 +57,14 @@ def encode(codec: Codecs, x: npt.ArrayLike, dtype: npt.DTypeLike | None = None) 
     >>> a = ps.create_array({}, data=x, chunks=(64, 64))
     >>> np.array_equal(ps.decode(a.codecs, ps.encode(a.codecs, x), a.dtype, a.chunks), x)
     True
+    >>> ps.decode("zstd", ps.encode("zstd", ["a", "text"], "string"), "string", 2).tolist()
+    ['a', 'text']
     """
+    if _is_of_any_length(x.dtype if dtype is None and isinstance(x, np.ndarray) else dtype):
+        items = x if isinstance(x, np.ndarray) else np.asarray(x, object)  # fixed lengths would lose NULs at the end
+        store, array = _array_of_any_length(codec, items.dtype if dtype is None else dtype, items.shape)
+        array.write(..., items, write_empty_chunks=True)
+        return bytes(store[_key(items.ndim)])
     items = np.asarray(x)
     return testing.encode(items, _chain(codec, items.dtype if dtype is None else dtype, items.shape), dtype)
 
@@ -97,14 +105,40 @@ def decode(
     array([4, 5, 6, 7], dtype=int16)
     """
     lengths = tuple(shape) if isinstance(shape, Sequence) else (shape,)
+    if _is_of_any_length(dtype):
+        store, array = _array_of_any_length(codec, dtype, lengths)
+        store[_key(len(lengths))] = bytes(b)
+        return np.asarray(array[...])
     return testing.decode(b, _chain(codec, dtype, lengths), dtype, lengths)
+
+
+def _is_of_any_length(dtype: Any) -> bool:
+    """Whether elements are text or bytes whose lengths are stored with them."""
+    return dtype is not None and dtype_json(dtype, 3) in ("string", "bytes")
+
+
+def _key(rank: int) -> str:
+    return "/".join(["c", *("0" * rank)])
+
+
+def _array_of_any_length(codec: Codecs, dtype: Any, shape: Sequence[int]) -> tuple[dict[str, bytes], Array]:
+    """An array of one chunk, and its store: such elements are encoded and decoded with an array only."""
+    if 0 in shape:
+        raise InvalidArgumentError(f"a chunk of text has at least one element, got the shape {tuple(shape)}")
+    store: dict[str, bytes] = {}
+    chunk = tuple(shape)
+    return store, create_array(store, shape=chunk, dtype=dtype, chunks=chunk, codecs=_codecs(codec))
+
+
+def _codecs(codec: Codecs) -> list[dict[str, Any]]:
+    if isinstance(codec, str | Mapping) or not isinstance(codec, Sequence):
+        codec = [codec]
+    return [_one(each) for each in codec]
 
 
 def _chain(codec: Codecs, dtype: Any, shape: Sequence[int]) -> list[dict[str, Any]]:
     """The codecs in the form of metadata, as `create_array` completes them."""
-    if isinstance(codec, str | Mapping) or not isinstance(codec, Sequence):
-        codec = [codec]
-    made = [_one(each) for each in codec]
+    made = _codecs(codec)
     if any("id" in each or each.get("name") == "sharding_indexed" for each in made):
         return made
     chunk = tuple(max(1, length) for length in shape)
