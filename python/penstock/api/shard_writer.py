@@ -376,8 +376,10 @@ def _count(name: str, value: Any) -> int | None:
     except TypeError:
         raise InvalidArgumentError(f"{name} must be a whole number, got {value!r}") from None
     if made is not None and made < 1:
-        raise InvalidArgumentError("rows and shards are at least 1")
-    return None if made is None else min(made, 2**64 - 1)  # the most that the engine counts
+        raise InvalidArgumentError(f"{name} must be at least 1, got {made}")
+    if made is not None and made >= 2**64 and name == "shards":
+        raise InvalidArgumentError(f"shards must be less than 2**64, got {made}")
+    return None if made is None else min(made, 2**64 - 1)  # as many rows as the engine counts are one shard
 
 
 def _paths_of(values: Any) -> Iterator[str]:
