@@ -127,10 +127,8 @@ class TestInfo:
     def test_times_have_their_unit(self, tmp_path: Path, kind: str, name: str) -> None:
         ps.create_array(tmp_path / "g.zarr" / "t", data=np.arange(3).astype(kind), chunks=(3,))
         target = tmp_path / "g.zarr" / "t"
-        for words in (("info",), ("tree",), ("head",), ("read",), ("plan",), ("stats",)):
-            if words == ("stats",) and kind[0] == "M":
-                continue  # refused: dates have no mean
-            assert document(*words, target)["dtype"] == f"numpy.{name}", words
+        for verb in ("info", "tree", "head", "read", "plan"):
+            assert document(verb, target)["dtype"] == f"numpy.{name}", verb
         (member,) = document("ls", tmp_path / "g.zarr")["members"]
         assert member["dtype"] == f"numpy.{name}"
         assert f"numpy.{name} (3,)" in run("info", tmp_path / "g.zarr").stdout

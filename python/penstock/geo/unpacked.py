@@ -99,7 +99,7 @@ def _mask_key(packed: TiffArray, selection: Any, validity: Validity) -> Any:
     """The selection that a read of `selection` reads from the mask."""
     key = selection._key if isinstance(selection, Key) else selection
     items = as_tuple(key)
-    if isinstance(selection, Key) and selection._kind != "basic" or any(is_list(item) for item in items):
+    if (isinstance(selection, Key) and selection._kind != "basic") or any(is_list(item) for item in items):
         return _bands_of(packed, selection, validity)[1]
     if not validity.is_of_all_bands:
         return selection
