@@ -135,7 +135,7 @@ class TestInfo:
 
     def test_structures_have_their_fields(self, tmp_path: Path) -> None:
         kind = np.dtype([("t", "M8[s]"), ("box", "f4", (2, 2)), ("in", [("n", "u1")])])
-        ps.create_array(tmp_path / "s.zarr", data=np.zeros(3, kind), chunks=(3,))
+        ps.create_array(tmp_path / "s.zarr", data=np.zeros(3, kind), chunks=(3,), zarr_format=2)
         info = document("info", tmp_path / "s.zarr")
         inner = {"name": "in", "dtype": info["dtype"], "fields": [{"name": "n", "dtype": "uint8"}]}
         assert info["fields"] == [
