@@ -71,6 +71,23 @@ def test_advice_names_better_chunks(tmp_path: Path) -> None:
     assert "200 requests return" in many.plan().advise()
 
 
+def test_advice_counts_only_requests_whose_sizes_are_known() -> None:
+    made: dict[str, bytes] = {}
+    values = np.random.default_rng(0).integers(0, 256, (150, 100_000), "u1")
+    array = ps.create_array(made, data=values, chunks=(1, 100_000))
+    assert array.plan().advise().startswith("Nothing to improve")
+
+    class Sizeless(ps.Store):
+        def get(self, key: str) -> bytes | None:
+            return made.get(key)
+
+    plan = ps.open_array(Sizeless()).plan()
+    assert (plan.requests, plan.fetched_bytes) == (150, 0)
+    assert plan.advise().startswith("Nothing to improve")
+    absent = ps.create_array({}, shape=(150, 8), dtype="f4", chunks=(1, 8)).plan()
+    assert "0 bytes each" not in absent.advise()
+
+
 # By the text of the selection of whole chunks: it, and one that has elements of the same chunks.
 SELECTIONS: dict[str, tuple[Any, Any]] = {
     "[:, 200:300, :64]": (np.s_[:, 200:300, :64], np.s_[:, 210, 3]),

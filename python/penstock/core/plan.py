@@ -72,6 +72,7 @@ class Plan(str):
         made.fetched_bytes, made.decoded_bytes = facts["fetched_bytes"], facts["decoded_bytes"]
         made.returned_bytes, made.chunks_touched = facts["returned_bytes"], facts["cells"]
         made.touched, made.complete = facts["touched"], facts["complete"]
+        made._unknown_sizes = facts["unknown_sizes"]
         made._shape, made._uri, made._chunks = array.shape, array.uri, facts["chunks"]
         made._item_bytes = array.dtype.itemsize
         made._lengths = _lengths(selection, array.shape)
@@ -82,11 +83,19 @@ class Plan(str):
         """This plan, with the numbers of other arrays that the same read needs; chunks are those of this array."""
         made: Plan = str.__new__(Plan, "".join([self, *(f"\n\n{what}: {each}" for each in others)]))
         vars(made).update(vars(self))
-        for name in ("requests", "index_requests", "fetched_bytes", "decoded_bytes", "returned_bytes"):
+        for name in (
+            "requests",
+            "index_requests",
+            "fetched_bytes",
+            "decoded_bytes",
+            "returned_bytes",
+            "_unknown_sizes",
+        ):
             setattr(made, name, getattr(self, name) + sum(getattr(each, name) for each in others))
         made.complete = self.complete and all(each.complete for each in others)
         return made
 
+    _unknown_sizes: int  # requests whose bytes are not in `fetched_bytes`
     _shape: tuple[int, ...]
     _uri: str
     _chunks: tuple[int, ...]
@@ -124,8 +133,9 @@ class Plan(str):
                     command = f"penstock rechunk {shlex.quote(self._uri)} NEW.zarr --chunks {lengths}"
                 text += f" {'Or, if' if whole else 'If'} reads like this are frequent, change the chunks: {command}"
             said.append(text)
-        if self.requests >= _MANY_REQUESTS and self.fetched_bytes < self.requests * _SMALL_REQUEST:
-            mean = self.fetched_bytes // max(1, self.requests)
+        known = self.requests - self._unknown_sizes
+        if self.requests >= _MANY_REQUESTS and 0 < self.fetched_bytes < known * _SMALL_REQUEST:
+            mean = self.fetched_bytes // known
             said.append(
                 f"{self.requests} requests return {mean} bytes each: larger chunks, or shards with adjacent chunks, "
                 "need fewer."
