@@ -49,6 +49,17 @@ def test_a_group_lists_and_opens_its_children(group):
     )
 
 
+def test_a_tree_shows_why_a_member_cannot_be_opened(tmp_path):
+    make(tmp_path / "g.zarr")
+    (tmp_path / "g.zarr" / "b" / "zarr.json").write_text("{")
+    (tmp_path / "g.zarr" / "new\nline").mkdir()
+    (tmp_path / "g.zarr" / "new\nline" / "zarr.json").write_text('{"zarr_format": 3, "node_type": "group"}')
+    lines = ps.open_group(tmp_path / "g.zarr").tree().splitlines()
+    assert lines[:2] == ["/", "├── a (4, 6) int16"]
+    assert lines[2].startswith("├── b  corrupt_data: JSON is malformed")
+    assert lines[3:] == ["├── new\\nline", "└── sub", "    └── deep", "        └── x () uint8"]
+
+
 def test_an_absent_child_is_a_key_error(group):
     with pytest.raises(KeyError) as caught:
         group["nope"]

@@ -256,12 +256,10 @@ class Group(_core.Group):
     def members(self, max_depth: int | None = 0) -> Iterator[tuple[str, Array | Group]]:
         """Yield (path, node) of each direct child and of all nodes up to `max_depth` levels below them (None: all
         levels).
+
+        HDF5: if a link leads to a group that contains it, the group's members are not yielded again.
         """
-        for name, node in self._children():
-            yield name, node
-            if isinstance(node, Group) and (max_depth is None or max_depth > 0):
-                deeper = None if max_depth is None else max_depth - 1
-                yield from ((f"{name}/{path}", below) for path, below in node.members(deeper))
+        yield from _members_below(self, max_depth, (_core.group_identity(self),))
 
     def _children(self) -> Iterator[tuple[str, Array | Group]]:
         """(name, node) of every direct child."""
@@ -287,8 +285,12 @@ class Group(_core.Group):
         return ((name, node) for name, node in self.members() if isinstance(node, Group))
 
     def tree(self) -> str:
-        """Return the hierarchy as text, an array with its shape and dtype."""
-        return "\n".join(["/", *_branches(self, "")])
+        """Return the hierarchy as text, an array with its shape and dtype.
+
+        A member that cannot be opened has the error in its line. HDF5: a group to which several links lead is shown
+        once, and then as `-> path`.
+        """
+        return "\n".join(["/", *_branches(self, "", "", {})])
 
     def _ipython_key_completions_(self) -> list[str]:
         return list(self.keys())
@@ -324,11 +326,57 @@ def _with_suggestion(group: Group, path: str, error: NotFoundError) -> NotFoundE
     return type(error)(error.message, *error.notes, f"did you mean '{where}'?") if like else error
 
 
-def _branches(group: Group, indent: str) -> Iterator[str]:
-    members = list(group.members())
+def _members_below(group: Group, max_depth: int | None, above: tuple[str, ...]) -> Iterator[tuple[str, Array | Group]]:
+    """As `Group.members`; `above` are the identities of the group and of those that contain it."""
+    for name, node in group._children():
+        yield name, node
+        if not isinstance(node, Group) or not (max_depth is None or max_depth > 0):
+            continue
+        identity = _core.group_identity(node)
+        if identity and identity in above:
+            continue
+        deeper = None if max_depth is None else max_depth - 1
+        for path, below in _members_below(node, deeper, (*above, identity)):
+            yield f"{name}/{path}", below
+
+
+def _branches(group: Group, indent: str, path: str, known: dict[str, str]) -> Iterator[str]:
+    """The lines of a group's members; `known` has the paths of the groups that were shown, by their identity."""
+    known.setdefault(_core.group_identity(group), path or "/")
+    try:
+        members = _members_or_errors(group)
+    except (Error, OSError) as error:
+        yield f"{indent}└── {_reason(error)}"
+        return
     for i, (name, node) in enumerate(members):
         last = i == len(members) - 1
-        label = f"{name} {node.shape} {node.dtype}" if isinstance(node, Array) else name
+        label, shown = _core.printable(name), None
+        if isinstance(node, Array):
+            label += f" {node.shape} {node.dtype}"
+        elif not isinstance(node, Group):
+            label += f"  {_reason(node)}"
+        elif identity := _core.group_identity(node):
+            shown = known.get(identity)
+            label += f" -> {_core.printable(shown)}" if shown else ""
         yield f"{indent}{'└── ' if last else '├── '}{label}"
-        if isinstance(node, Group):
-            yield from _branches(node, indent + ("    " if last else "│   "))
+        if isinstance(node, Group) and shown is None:
+            yield from _branches(node, indent + ("    " if last else "│   "), f"{path}/{name}", known)
+
+
+def _members_or_errors(group: Group) -> list[tuple[str, Array | Group | Exception]]:
+    """The direct children; errors in place of those that cannot be opened."""
+    try:
+        return list(group.members())  # all at once, which takes fewer round trips
+    except (Error, OSError):
+        made: list[tuple[str, Array | Group | Exception]] = []
+        for name in group.keys():  # noqa: SIM118
+            try:
+                made.append((name, group._member(name)))
+            except (Error, OSError) as error:
+                made.append((name, error))
+        return made
+
+
+def _reason(error: Exception) -> str:
+    text = f"{error.code}: {error.message}" if isinstance(error, Error) else str(error)
+    return _core.printable(text)
