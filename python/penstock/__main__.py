@@ -13,10 +13,10 @@ from pathlib import Path
 
 from penstock import _core
 from penstock.api.open import open
-from penstock.api.shards import open_shards
 from penstock.cli import bench, convert, doctor, head
 from penstock.cli import check as check_table
 from penstock.cli import read as read_window
+from penstock.cli import storage as storage_flags
 from penstock.cli.output import fail, warnings_as_messages
 from penstock.core.array import Array
 from penstock.core.context import Context
@@ -80,13 +80,13 @@ def _occupy_standard_descriptors() -> None:
 
 def _open(uri: str, threads: int, storage: str) -> Array | Group:
     """Open what the C++ program does not support: tables, also many of them, and formats of other libraries."""
-    options = json.loads(storage) or None
+    options = json.loads(storage)
+    given = {"storage_options": options} if options else {}
     context = Context(threads=threads or None)
     name = os.fsencode(uri)
     if _core.is_shard_pattern(name) and _core.shard_format_by_name(name) in ("parquet", "arrow"):
-        made: Array = open_shards(uri, storage_options=options, context=context)
-        return made
-    return open(uri, mode="r", storage_options=options, context=context)
+        return storage_flags.open_source(uri, given, context)
+    return storage_flags.with_used_options(lambda used: open(uri, mode="r", context=context, **used), given)
 
 
 def _system_name(image: _core.Array) -> str:

@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -98,6 +99,23 @@ def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> C
         return status, out, err
 
     return call
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("flags", [("--allow-local",), ("--anon", "--profile", "nobody")])
+def test_flags_that_a_target_does_not_have_are_ignored(files: Path, tmp_path: Path, run, name: str, flags: Any) -> None:
+    for words in (("info", files / name), ("convert", files / name, tmp_path / "out.zarr")):
+        status, _, err = run(*words, *flags)
+        assert (status, err) == (0, ""), words
+    if name == "x.parquet":
+        shutil.copy(files / name, tmp_path / "y1.parquet")
+        shutil.copy(files / name, tmp_path / "y2.parquet")
+        for words in (("info",), ("convert", tmp_path / "joined.zarr")):
+            assert run(words[0], tmp_path / "y*.parquet", *words[1:], *flags)[0] == 0
+    if name == "x.tif":
+        assert run("read", files / name, "-o", tmp_path / "x.png", *flags)[0] == 0
+    status, _, err = run("convert", tmp_path / "nothing.zarr", tmp_path / "never.zarr", *flags)
+    assert (status, "not_found" in err) == (1, True)
 
 
 @pytest.mark.parametrize(("name", "as_uri"), list(itertools.product(NAMES, (False, True))))

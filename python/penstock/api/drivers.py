@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from penstock import _core
-from penstock.api.request import OF_ALL_FORMATS, REFERENCES, Origin, Request
+from penstock.api.request import OF_ALL_FORMATS, REFERENCES, Origin, Request, unused
 from penstock.core.array import Array
 from penstock.core.errors import InvalidArgumentError, UnsupportedError
 from penstock.core.group import Group, wrap
@@ -47,7 +47,7 @@ def _check_options(request: Request, driver: str) -> None:
         request.refuse_options()
     if unknown:
         hint = suggestion(unknown[0], (*OF_ALL_FORMATS, *known))
-        raise InvalidArgumentError(f"{refusal} no option {unknown[0]!r}{hint}")
+        raise unused(InvalidArgumentError(f"{refusal} no option {unknown[0]!r}{hint}"), unknown[0])
 
 
 def open_references(request: Request) -> Array | Group:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from penstock import _core
+from penstock.api.request import unused
 from penstock.core.context import Context
 from penstock.core.errors import InvalidArgumentError, UnsupportedError
 from penstock.shards.sharded_array import ShardedArray, sharded
@@ -14,7 +15,8 @@ from penstock.shards.sharded_array import ShardedArray, sharded
 def refuse_options(options: Mapping[str, Any], mmap: bool, manifest: Any, what: str) -> None:
     """Refuse options that have no effect on these files."""
     if options:
-        raise InvalidArgumentError(f"{what} take no option {next(iter(options))!r}")
+        name = next(iter(options))
+        raise unused(InvalidArgumentError(f"{what} take no option {name!r}"), name)
     if mmap:
         raise UnsupportedError(f"{what} cannot be mapped: mmap=True is for .npy and raw files")
     if manifest is not None:

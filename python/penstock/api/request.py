@@ -9,7 +9,7 @@ from typing import Any
 
 from penstock import _core
 from penstock.core.context import Context
-from penstock.core.errors import InvalidArgumentError, NotFoundError, UnsupportedError
+from penstock.core.errors import Error, InvalidArgumentError, NotFoundError, UnsupportedError
 from penstock.core.sizes import suggestion
 from penstock.geo.image_options import NO_OPTIONS, ImageOptions
 from penstock.target.file_objects import ReaderStore, as_store, contents, in_memory, is_file, is_reader
@@ -94,13 +94,26 @@ class Request:
         """Refuse options of formats that are one file, for nodes of other formats."""
         if self.options:
             name = next(iter(self.options))
-            raise InvalidArgumentError(f"{self.target!r} takes no option {name!r}{suggestion(name, OF_ALL_FORMATS)}")
+            hint = suggestion(name, OF_ALL_FORMATS)
+            raise unused(InvalidArgumentError(f"{self.target!r} takes no option {name!r}{hint}"), name)
 
     def refuse_storage_options(self) -> None:
         """Refuse storage options for local targets, except for fsspec's chains (`simplecache::file://...`)."""
         is_chain = isinstance(self.target, str) and "::" in self.target and "://" in self.target
         if self.own_options and isinstance(self.target, str) and not is_chain:
-            raise UnsupportedError(f"storage_options are for remote URIs, not for '{self.target}'")
+            text = f"storage_options are for remote URIs, not for '{self.target}'"
+            raise unused(UnsupportedError(text), "storage_options")
+
+
+def unused(error: Error, option: str) -> Error:
+    """The error with the name of the option that a target does not have: `unused_option_of` returns it."""
+    vars(error)["_unused_option"] = option
+    return error
+
+
+def unused_option_of(error: Error) -> str | None:
+    """The option of `open` that is the reason for an error, because the target does not have it."""
+    return vars(error).get("_unused_option")
 
 
 def is_references(target: Any) -> bool:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from penstock import _core
 from penstock.api.open import open
+from penstock.api.request import unused_option_of
 from penstock.api.shards import open_shards
 from penstock.core.array import Array
 from penstock.core.context import Context
-from penstock.core.errors import InvalidArgumentError, NotFoundError
+from penstock.core.errors import Error, InvalidArgumentError, NotFoundError
 from penstock.core.group import Group
 from penstock.target.sniff import format_by_name
+
+Node = TypeVar("Node")
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -48,7 +52,27 @@ def options_of(given: argparse.Namespace) -> dict[str, Any]:
 
 
 def open_source(uri: str, options: dict[str, Any], context: Context | None = None) -> Array | Group:
-    """Open what a URI names, with `options_of` the flags. A pattern, or a folder of files, is one array."""
+    """Open what a URI names, with `options_of` the flags. A pattern, or a folder of files, is one array.
+
+    Flags that the target does not have are ignored, as by the verbs of C++: scripts can give the same ones to all.
+    """
+    return with_used_options(lambda used: _open_with(uri, used, context), options)
+
+
+def with_used_options(opening: Callable[[dict[str, Any]], Node], options: dict[str, Any]) -> Node:
+    """What `opening` returns for those of the options that the target has."""
+    left = dict(options)
+    while True:
+        try:
+            return opening(left)
+        except Error as error:
+            name = unused_option_of(error)
+            if name is None or name not in left:
+                raise
+            del left[name]
+
+
+def _open_with(uri: str, options: dict[str, Any], context: Context | None) -> Array | Group:
     try:
         return open(uri, mode="r", context=context, **options)
     except NotFoundError:
@@ -62,6 +86,8 @@ def open_source(uri: str, options: dict[str, Any], context: Context | None = Non
 
 def _one_array(files: str, options: dict[str, Any], context: Context | None) -> Array:
     pattern, member = _split_at_member(files)
+    if "://" not in pattern or pattern.startswith("file:"):
+        options = {name: value for name, value in options.items() if name != "storage_options"}
     made: Array = open_shards(pattern, context=context, **options, **member)
     return made
 

@@ -486,12 +486,13 @@ class Array(Reads, Writes, _core.Array):
     def plan(self, selection: Selection = ..., *, device: str | None = None, max_lines: int = 64) -> Plan:
         """Return how `selection` would be read: a text of requests, decodes and fills, with the sums as numbers.
 
-        Reads the indexes that it needs, and requests the sizes of objects that are read as a whole (of a remote store: a
-        HEAD each, for at most about 10,000 objects). `device="cuda"` (or "cuda:1"; the first one without a number) plans a read into
-        the memory of that device, whose requests are longer. The plan then also shows which codecs are decoded there
-        and which on the host, and why; whether the device reads encoded bytes in the host's memory without a copy; and
-        what `encoder="auto"` would choose for a write of the same selection from the device's memory. It needs no
-        device.
+        Reads the indexes that it needs, and requests the sizes of objects that are read as a whole (of a remote store:
+        a HEAD each, for at most about 10,000 objects).
+
+        `device="cuda"` (or "cuda:1"; the first one without a number) plans a read into the memory of that device, whose
+        requests are longer. The plan then also shows which codecs are decoded there and which on the host, and why;
+        whether the device reads encoded bytes in the host's memory without a copy; and what `encoder="auto"` would
+        choose for a write of the same selection from the device's memory. It needs no device.
 
         Parameters
         ----------
