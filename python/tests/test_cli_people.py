@@ -21,6 +21,7 @@ import penstock as ps
 import pytest
 from penstock import _core
 from penstock.__main__ import main
+from penstock.geo.window import RESAMPLINGS
 
 Run = Callable[..., tuple[int, str, str]]
 VALUES = np.random.default_rng(0).normal(280, 5, (20, 30, 40)).astype("f4")
@@ -155,6 +156,12 @@ def test_every_option_is_in_the_guide(run: Run):
         for names in re.findall(r"^ +((?:-[\w-]+,? ?)+)", run(verb, "--help")[1], re.MULTILINE):
             known = names.replace(",", " ").split()
             assert "--help" in known or any(re.search(rf"{each}\b", guide) for each in known), (verb, known)
+
+
+def test_the_ways_to_resample_are_those_of_python(run: Run):
+    listed = re.search(r"--resampling TEXT:\{([\w,]+)\}", run("read", "--help")[1])
+    assert listed is not None
+    assert tuple(listed[1].split(",")) == RESAMPLINGS
 
 
 def test_negative_counts_are_refused(group: Path, tmp_path: Path, run: Run):

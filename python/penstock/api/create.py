@@ -86,9 +86,9 @@ def create_array(
         object. With given chunks, whole dimensions are extended to multiples, and text such as "256MiB" is the most
         bytes of a shard in memory. A list of lengths for a dimension makes a rectilinear grid of shards.
     codecs
-        "auto" (zstd, with a shuffle for floats and times), or a list of names ("zstd", or "zstd:5" with its level),
-        JSON objects or codec objects of zarr or numcodecs; for sharded arrays, those of the inner chunks. If no codec
-        turns arrays into bytes, one is added.
+        "auto" (zstd; for floats, complex numbers and times Blosc with zstd and a shuffle), or a list of names ("zstd",
+        or "zstd:5" with its level), JSON objects or codec objects of zarr or numcodecs; for sharded arrays, those of the
+        inner chunks. If no codec turns arrays into bytes, one is added.
 
     fill_value
         None: zeros, the empty string, NaT.
