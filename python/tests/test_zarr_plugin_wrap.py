@@ -192,6 +192,31 @@ def test_every_dtype_equals_zarr_pythons(dtype):
         assert same(pz.wrap(made)[3], made[3])
 
 
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize(("dtype", "bits"), [("f2", ["7e01"]), ("f4", ["ffc00003"]), ("f8", ["fff8000000000000"]),
+                                             ("c8", ["7fc00001", "ffc00000"])])  # fmt: skip
+def test_a_nan_that_is_the_fill_value_has_its_bits(dtype, bits, zarr_format):
+    fill = np.frombuffer(b"".join(bytes.fromhex(each)[::-1] for each in bits), f"<{dtype}")[0]
+    options = {"shape": (5,), "chunks": (2,), "dtype": dtype, "fill_value": fill, "zarr_format": zarr_format}
+    theirs = zarr.create_array(MemoryStore(), **options)
+    with pz.enable():
+        piped = zarr.create_array(MemoryStore(), **options)
+    for array in (piped, pz.wrap(piped)):
+        array[3] = theirs[3] = 1
+        assert array[...].tobytes() == theirs[...].tobytes()
+        assert array.oindex[[0, 3, 4]].tobytes() == theirs.oindex[[0, 3, 4]].tobytes()
+
+
+def test_nans_among_the_fields_of_a_fill_value_have_their_bits():
+    dtype = np.dtype([("a", "<f4"), ("b", "<i2")])
+    fill = np.frombuffer(bytes.fromhex("0100c07f0700"), dtype)[0]
+    made = zarr.create_array(MemoryStore(), shape=(3,), chunks=(2,), dtype=dtype, fill_value=fill)
+    with pz.enable():
+        piped = zarr.create_array(MemoryStore(), shape=(3,), chunks=(2,), dtype=dtype, fill_value=fill)
+    assert made[...].tobytes() == fill.tobytes() * 3
+    assert piped[...].tobytes() == pz.wrap(made)[...].tobytes() == fill.tobytes() * 3
+
+
 def test_zero_dimensions_and_empty_arrays():
     scalar = zarr.create_array(MemoryStore(), shape=(), dtype="i4")
     scalar[...] = 5

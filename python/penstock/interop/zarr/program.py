@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,19 @@ def chunk_order(codecs: Iterable[Any]) -> Any:
     return None
 
 
+def exact_fill(value: Any, encoded: Any) -> Any:
+    """The JSON of a fill value in which NaNs have their bits. `encoded` is zarr-python's, which has one NaN only."""
+    if isinstance(encoded, Mapping):
+        return {name: exact_fill(value[name], part) for name, part in encoded.items()}
+    if isinstance(encoded, list | tuple) and isinstance(value, np.complexfloating):
+        return [exact_fill(part, text) for part, text in zip((value.real, value.imag), encoded, strict=True)]
+    if isinstance(encoded, str) and isinstance(value, np.floating) and np.isnan(value):
+        bits = value.tobytes()
+        if bits != type(value)("nan").tobytes():
+            return f"0x{int.from_bytes(bits, sys.byteorder):0{2 * len(bits)}x}"
+    return encoded
+
+
 def _document(codecs: tuple[Any, ...], spec: Any) -> dict[str, Any]:
     """zarr.json of an array that is one chunk."""
     fill = spec.fill_value if spec.fill_value is not None else spec.dtype.default_scalar()
@@ -69,7 +83,7 @@ def _document(codecs: tuple[Any, ...], spec: Any) -> dict[str, Any]:
         "data_type": spec.dtype.to_json(zarr_format=3),
         "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(spec.shape)}},
         "chunk_key_encoding": {"name": "default"},
-        "fill_value": spec.dtype.to_json_scalar(fill, zarr_format=3),
+        "fill_value": exact_fill(fill, spec.dtype.to_json_scalar(fill, zarr_format=3)),
         "codecs": [codec if isinstance(codec, dict) else codec.to_dict() for codec in codecs],
     }
 
@@ -82,7 +96,7 @@ def _v2_document(codec: Any, spec: Any) -> dict[str, Any]:
         "shape": list(spec.shape),
         "chunks": list(spec.shape),
         "dtype": spec.dtype.to_json(zarr_format=2)["name"],
-        "fill_value": spec.dtype.to_json_scalar(fill, zarr_format=2),
+        "fill_value": exact_fill(fill, spec.dtype.to_json_scalar(fill, zarr_format=2)),
         "order": spec.order,
         "filters": [each.get_config() for each in codec.filters or ()] or None,
         "compressor": codec.compressor.get_config() if codec.compressor is not None else None,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import dataclasses
+import json
 import os
 from collections.abc import Callable, Coroutine
 from types import FunctionType
@@ -42,7 +43,7 @@ from penstock.interop.zarr import gpu as _gpu
 from penstock.interop.zarr.fancy import KINDS, is_plain
 from penstock.interop.zarr.originals import originals
 from penstock.interop.zarr.pipeline import CodecPipeline, direct
-from penstock.interop.zarr.program import EXPORTED, chunk_order, exported, foreign_codec
+from penstock.interop.zarr.program import EXPORTED, chunk_order, exact_fill, exported, foreign_codec
 from penstock.interop.zarr.route import Route
 from penstock.interop.zarr.settings import count, current_context, type_name
 
@@ -69,6 +70,15 @@ def _plain_buffers() -> bool:
     """Whether arrays are created in host memory: they are unless other buffers are configured."""
     values = config.config
     return (values.get("buffer"), values.get("ndbuffer")) == _PLAIN_BUFFERS
+
+
+def _with_exact_fill(document: str, fill: Any) -> str:
+    """The same document with the bits of a NaN that is the fill value."""
+    if "NaN" not in document:
+        return document
+    members = json.loads(document)
+    exact = exact_fill(fill, members["fill_value"])
+    return document if exact == members["fill_value"] else json.dumps({**members, "fill_value": exact})
 
 
 class _Engine:
@@ -150,6 +160,8 @@ class _Engine:
                 name: value.to_bytes().decode()
                 for name, value in metadata.to_buffer_dict(default_buffer_prototype()).items()
             }
+            main = ".zarray" if metadata.zarr_format == 2 else "zarr.json"
+            documents[main] = _with_exact_fill(documents[main], metadata.fill_value)
             path = os.fsencode(async_array.store_path.path)
             self.array = _core.open_described(self.route.core, current_context(), path, documents)
         except Error as error:
