@@ -19,7 +19,7 @@ import pytest
 import zarr
 from conftest import matrix
 from zarr.codecs import ZstdCodec
-from zarr.core.buffer import default_buffer_prototype
+from zarr.core.buffer import cpu, default_buffer_prototype
 from zarr.storage import LocalStore, MemoryStore, WrapperStore
 
 if not hasattr(zarr.core.codec_pipeline, "FusedCodecPipeline"):
@@ -190,6 +190,31 @@ def test_every_dtype_equals_zarr_pythons(dtype):
         made[...] = values
         assert same(pz.wrap(made)[3:17:2], made[3:17:2])
         assert same(pz.wrap(made)[3], made[3])
+
+
+STRUCTURES = [np.dtype([("a", f"{order}i2"), ("b", f"{order}f8")]) for order in "<>"]
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+@pytest.mark.parametrize(("stored", "out"), [("<f4", ">f4"), (">f4", "<f4"), (">f4", ">f4"), ("<c8", ">c8"),
+                                             ("<M8[s]", ">M8[s]"), STRUCTURES])  # fmt: skip
+def test_out_in_either_byte_order_receives_the_values(stored, out, wrapped):
+    values = np.arange(35).astype("i8").astype("<f8" if isinstance(stored, np.dtype) else stored).reshape(5, 7)
+    if isinstance(stored, np.dtype):
+        values = np.rec.fromarrays([np.arange(35).reshape(5, 7), values], dtype=stored)
+    made = zarr.create_array(MemoryStore(), shape=(5, 7), chunks=(2, 3), dtype=stored, zarr_format=2)
+    made[...] = values
+    with pz.enable():
+        array = zarr.open_array(made.store, mode="r")
+    array = pz.wrap(array) if wrapped else array
+    for key in (..., (slice(1, 4), slice(0, 7, 2)), (2, slice(None)), slice(4, 5)):
+        wanted = np.asarray(made[key])
+        memory = np.zeros(wanted.shape, out)
+        array.get_basic_selection(key, out=cpu.NDBuffer.from_numpy_array(memory))
+        assert memory.tolist() == wanted.tolist()
+        spread = np.zeros((*wanted.shape, 2), out)[..., 0]
+        array.get_basic_selection(key, out=cpu.NDBuffer.from_numpy_array(spread))
+        assert spread.tolist() == wanted.tolist()
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])

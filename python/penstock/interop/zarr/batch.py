@@ -202,7 +202,7 @@ def prepare_read(
     """The parts that together read `batch` into `memory`."""
     assert program.core is not None
     if not drop_axes:
-        if program.native:
+        if memory.dtype.isnative:  # of memory that a caller passed, independent of the array's
             core = program.core.batch(batch, exported(memory))
             if core is not None:
                 return [ReadPiece(core, batch)]
