@@ -63,6 +63,30 @@ def test_bits_and_their_meaning_are_copied_from_tiff_to_tiff(tmp_path: Path, bit
     assert wide.tags["BitsPerSample"] == 32
     if bits <= 8 and photometric != "palette":
         ps.convert(tmp_path / "a.tif", tmp_path / "d.tif", compress="jpeg")
+        ps.create_array(tmp_path / "e.tif", data=np.concatenate([values, values]), bits=bits)
+        assert ps.convert(tmp_path / "e.tif", tmp_path / "f.tif").tags["BitsPerSample"] == (bits, bits)
+
+
+def test_an_image_in_the_files_own_order_keeps_its_meaning(tmp_path: Path) -> None:
+    values = np.arange(12, dtype="u1").reshape(3, 4)
+    meaning = {"scales": [0.5], "offsets": [2.0], "units": ["m"], "descriptions": ["height"], "nodata": 3}
+    colours = {"colormap": np.arange(768).reshape(256, 3)}
+    for options in (meaning, colours, {"photometric": "miniswhite"}, {"mask": np.eye(3, 4, dtype=bool)}):
+        ps.create_array(tmp_path / "a.tif", data=values, overwrite=True, **options)
+        image = ps.open(tmp_path / "a.tif", layout="native")
+        assert image.shape == (3, 4)
+        made = ps.convert(image, tmp_path / "b.tif", verify=False, overwrite=True)
+        np.testing.assert_array_equal(made[0], values)
+        for fact in ("scales", "offsets", "units", "descriptions", "nodata", "photometric", "has_mask"):
+            assert getattr(made, fact) == getattr(image, fact), fact
+        np.testing.assert_array_equal(made.colormap, image.colormap)
+        if made.has_mask:
+            np.testing.assert_array_equal(ps.open(tmp_path / "b.tif", mask=True)[0] != 0, options["mask"])
+
+
+def test_points_without_a_transform_remain_points(tmp_path: Path) -> None:
+    ps.save(tmp_path / "a.tif", VALUES, crs=32633, area_or_point="Point")
+    assert ps.convert(tmp_path / "a.tif", tmp_path / "b.tif").area_or_point == "Point"
 
 
 def test_a_mask_of_an_image_can_be_omitted(tmp_path: Path) -> None:
@@ -171,6 +195,50 @@ def test_a_scene_is_the_same_after_zarr(tmp_path: Path, dtype: str, meaning: dic
         assert other.nodata == one.nodata or (np.isnan(one.nodata) and np.isnan(other.nodata))
         assert other.gdal_metadata.get("sensor") == one.gdal_metadata.get("sensor")
         np.testing.assert_array_equal(other[...], one[...])
+
+
+@pytest.mark.parametrize("ending", [".nc", ".h5"])
+@pytest.mark.parametrize(
+    ("dtype", "meaning"),
+    [
+        ("i2", {**MEANING, "descriptions": ["red", None]}),
+        ("f4", {"nodata": -1.5}),
+        ("f8", {"nodata": float("nan")}),
+        ("u1", {"scales": [0.5, 0.25]}),
+    ],
+)
+def test_a_placed_image_is_the_same_after_hdf5(
+    tmp_path: Path, dtype: str, meaning: dict[str, Any], ending: str
+) -> None:
+    pytest.importorskip("h5py")
+    xarray = pytest.importorskip("xarray")
+    source, target = scene(tmp_path / "a.tif", dtype, **meaning), tmp_path / f"a{ending}"
+    made = ps.convert(source, target, chunks=(1, 16, 32), verify=True)
+    assert isinstance(made, ps.Group)
+    assert sorted(made) == ["band", "band_data", "spatial_ref", "x", "y"]
+    assert made["band_data"].chunks == (1, 16, 32)
+    again = ps.convert(target, tmp_path / "b.tif", verify=True)
+    image = ps.open(source)
+    np.testing.assert_array_equal(again[...], image[...])
+    for fact in ("epsg", "transform", "scales", "offsets", "units", "descriptions", "area_or_point"):
+        assert getattr(again, fact) == getattr(image, fact), fact
+    np.testing.assert_equal(again.nodata, image.nodata)
+    if not meaning.get("scales") or len(set(meaning["scales"])) == 1:
+        got = xarray.open_dataset(target, engine="h5netcdf", decode_coords="all").load()
+        wanted = xarray.open_dataset(source, engine="penstock").load()
+        np.testing.assert_allclose(got["band_data"], wanted["band_data"], rtol=1e-6)
+        for axis in ("x", "y", "band"):
+            np.testing.assert_array_equal(got[axis], wanted[axis])
+
+
+def test_the_mask_of_an_image_is_not_written_to_hdf5(tmp_path: Path) -> None:
+    pytest.importorskip("h5py")
+    ps.create_array(tmp_path / "a.tif", data=VALUES, mask=np.ones(VALUES.shape[-2:], bool), **PLACE)
+    with pytest.warns(UserWarning, match="the mask of .* is not written to HDF5"):
+        ps.convert(tmp_path / "a.tif", tmp_path / "a.nc", chunks={"y": 2})
+    with pytest.raises(ps.InvalidArgumentError, match="no array has a dimension 'z'"):
+        ps.convert(tmp_path / "a.tif", tmp_path / "b.nc", chunks={"z": 2})
+    assert not (tmp_path / "b.nc").exists()
 
 
 def test_gdal_finds_the_georeferencing_after_zarr(tmp_path: Path) -> None:
@@ -324,6 +392,17 @@ def test_masks_and_physical_values_of_a_tiff_keep_their_place(tmp_path: Path) ->
     ps.save(tmp_path / "c.tif", np.zeros((3, 40, 60), "u1"))
     with pytest.raises(ps.InvalidArgumentError, match="transpose"):
         ps.save(tmp_path / "b.tif", ps.open(tmp_path / "c.tif", layout="native"))
+
+
+def test_scaled_values_that_equal_the_packed_nodata_stay_valid(tmp_path: Path) -> None:
+    xarray = pytest.importorskip("xarray")
+    packed = np.array([[[0, 100, 101, 50]]], "u1")
+    ps.save(tmp_path / "a.tif", packed, nodata=0, scales=[0.5], offsets=[-50.0], **PLACE)
+    decoded = xarray.open_dataset(tmp_path / "a.tif", engine="penstock").band_data
+    ps.save(tmp_path / "b.tif", decoded)
+    expected = np.array([[[np.nan, 0, 0.5, -25]]])  # 0 is a value here, and the mark of missing ones in the file
+    np.testing.assert_array_equal(decoded, expected)
+    np.testing.assert_array_equal(ps.open(tmp_path / "b.tif", unpack=True)[...], expected)
 
 
 def test_properties_that_a_target_cannot_store_are_named(tmp_path: Path) -> None:

@@ -63,6 +63,13 @@ def test_masked_arrays_become_nodata_in_rows_too(tmp_path):
     np.testing.assert_array_equal(ps.open(path, mask=True)[0] == 0, values.mask[0])
 
 
+@pytest.mark.parametrize("nodata", [float("nan"), -1, 300, "none"])
+def test_nodata_that_masked_values_cannot_have_is_refused(tmp_path, nodata):
+    values = np.ma.masked_equal(np.arange(12, dtype="u1").reshape(3, 4), 3)
+    with pytest.raises(ps.InvalidArgumentError, match="is not a value of uint8"):
+        ps.save(tmp_path / "a.tif", values, nodata=nodata)
+
+
 def test_values_of_too_many_bits_are_refused_with_their_place(tmp_path):
     values = np.zeros((1, 40, 40), "u1")
     values[0, 35, 3] = 9

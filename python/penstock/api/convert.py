@@ -13,7 +13,7 @@ from typing import Any, Literal, overload
 from penstock import _core
 from penstock.api import images
 from penstock.api.copy import CopyJob, Progress, more_options
-from penstock.api.hdf5_writer import write_hdf5
+from penstock.api.hdf5_writer import ImageMembers, write_hdf5
 from penstock.api.open import open
 from penstock.api.rechunk import RechunkPlan, folder_of, plan_of
 from penstock.api.save import save, save_npy
@@ -140,9 +140,9 @@ def convert(
         group, written by h5py, with attributes and, for dimensions that are named, scales as in netCDF-4. In `.nc`
         files, a variable with the name of a dimension that is not its first one is stored under netCDF's name. `.npy`:
         one array. A name with one `{}`: many files of one array, with a manifest, as `penstock.save_shards` writes them
-        (`.npy`, `.raw`, ...). Every other name is Zarr: arrays and groups, with attributes and names of dimensions; a
-        TIFF with a georeference, or with scales, becomes a group: `band_data`, its coordinates and its grid mapping
-        `spatial_ref`. Datasets of HDF5 files that cannot be read are omitted; a warning names them.
+        (`.npy`, `.raw`, ...). Every other name is Zarr: arrays and groups, with attributes and names of dimensions. In
+        Zarr and HDF5, a TIFF with a georeference, or with scales, becomes a group: `band_data`, its coordinates and its
+        grid mapping `spatial_ref`. Datasets of HDF5 files that cannot be read are omitted; a warning names them.
     path
         Within a Zarr target.
     chunks
@@ -300,7 +300,10 @@ def convert(
     if format == "hdf5":
         if options:
             raise InvalidArgumentError(f"HDF5 has no option {next(iter(options))!r}")
-        write_hdf5(source, name, chunks, verify, told)
+        image = None
+        if images.is_placed(source):
+            image = ImageMembers(images.NAME, images.attributes_in_group(source), images.coordinates_of(source))
+        write_hdf5(source, name, chunks, verify, told, image)
         return open(name, context=context)
     if format == "npy" and options:
         raise InvalidArgumentError(f".npy has no option {next(iter(options))!r}")

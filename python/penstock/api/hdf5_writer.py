@@ -9,7 +9,7 @@ import os
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -44,6 +44,14 @@ _DIMENSIONS, _MISSING = "_ARRAY_DIMENSIONS", "_FillValue"
 Told = Callable[[str, int, int], Any] | None
 
 
+class ImageMembers(NamedTuple):
+    """The group that an image of a TIFF becomes: the image's name in it and its attributes, and the other members."""
+
+    name: str
+    attributes: Mapping[str, Any]
+    others: Group
+
+
 def import_h5py() -> Any:
     """h5py. Raises UnsupportedError if it is not installed."""
     try:
@@ -53,8 +61,13 @@ def import_h5py() -> Any:
     return h5py
 
 
-def write_hdf5(source: Array | Group, path: str, chunks: Any, verify: bool, told: Told) -> None:
-    """Write a file next to `path`, and rename it to `path` when it is complete and, with `verify`, was compared."""
+def write_hdf5(
+    source: Array | Group, path: str, chunks: Any, verify: bool, told: Told, image: ImageMembers | None = None
+) -> None:
+    """Write a file next to `path`, and rename it to `path` when it is complete and, with `verify`, was compared.
+
+    `image`: of a source that is an image of a TIFF, which becomes a group.
+    """
     import_h5py()
     if chunks is not None:
         rule_text(chunks, "chunks")  # refuses what `copy` refuses
@@ -65,14 +78,17 @@ def write_hdf5(source: Array | Group, path: str, chunks: Any, verify: bool, told
             os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
             # netCDF changes only files whose groups and variables have an order of creation.
             with new_file(draft, track_order=True) as file:
-                if isinstance(source, Array):
+                if image is not None:
+                    _write_image(file, source, image, chunks, told)
+                elif isinstance(source, Array):
                     name = _name_of(source)
                     _write_array(file, name, source, source.shape, set(), chunks, told)
                     _name_dimensions(file[name], source)
                 else:
                     _write_group(file, source, chunks, told, path.lower().endswith(_NETCDF))
             if verify:
-                _verify(source, open(draft, mode="r"))
+                made: Any = open(draft, mode="r")
+                _verify(source, made if image is None else {image.name: made[image.name]})
             _sync(draft)
             os.replace(draft, path)
     except BaseException:
@@ -175,19 +191,44 @@ def _write_group(file: Any, source: Group, chunks: Any, told: Told, netcdf: bool
     if left_out:
         warnings.warn(f"not copied from '{source.uri}': {'; '.join(left_out)}", stacklevel=4)
     members = _in_file_order(source, found)
+    _write_members(file, source.uri, members, _unlimited(source, members), chunks, told, netcdf)
+
+
+def _write_image(file: Any, source: Any, image: ImageMembers, chunks: Any, told: Told) -> None:
+    if source.has_mask:
+        warnings.warn(f"the mask of '{source.uri}' is not written to HDF5", UserWarning, stacklevel=4)
+    members: list[tuple[str, Array | Group]] = [(image.name, source), *image.others.arrays()]
+    _write_members(file, source.uri, members, {}, chunks, told, False, image.name)
+    attributes = dict(image.attributes)
+    if source.dtype.kind == "c":
+        attributes.pop(_MISSING, None)  # netCDF has no form of it
+    _put_attributes(file[image.name], attributes)
+
+
+def _write_members(
+    file: Any,
+    uri: str,
+    members: list[tuple[str, Array | Group]],
+    unlimited: dict[str, set[str]],
+    chunks: Any,
+    told: Told,
+    netcdf: bool,
+    chunked: str | None = None,
+) -> None:
+    """`chunked`: the only array that `chunks` are for; None: all arrays."""
     names = {name for _, node in members if isinstance(node, Array) for name in node.dimension_names or ()}
     unknown = [name for name in chunks if name not in names] if isinstance(chunks, Mapping) else []
     if unknown:
-        raise InvalidArgumentError(f"chunks: no array has a dimension {unknown[0]!r}", f"in '{source.uri}'")
+        raise InvalidArgumentError(f"chunks: no array has a dimension {unknown[0]!r}", f"in '{uri}'")
     scales: dict[str, list[tuple[str, Array]]] = {}
-    grown, unlimited = grown_shapes(members), _unlimited(source, members)
+    grown = grown_shapes(members)
     for path, node in members:
         if isinstance(node, Group):
             _write_attributes(file.create_group(path, track_order=True), node)
             continue
-        own = chunks
-        if isinstance(chunks, Mapping):
-            own = {name: length for name, length in chunks.items() if name in (node.dimension_names or ())} or None
+        own = chunks if chunked in (None, path) else None
+        if isinstance(own, Mapping):
+            own = {name: length for name, length in own.items() if name in (node.dimension_names or ())} or None
         shape, folder = grown.get(path, node.shape), path.rpartition("/")[0]
         path = _stored_path(path, node) if netcdf else path
         _write_array(file, path, node, shape, unlimited.get(folder, set()), own, told)
@@ -393,9 +434,13 @@ def _attributes_of(source: Array | Group) -> dict[str, Any]:
 
 
 def _write_attributes(to: Any, source: Array | Group) -> None:
+    _put_attributes(to, _attributes_of(source))
+
+
+def _put_attributes(to: Any, attributes: Mapping[str, Any]) -> None:
     import h5py
 
-    for name, value in _attributes_of(source).items():
+    for name, value in attributes.items():
         try:
             to.attrs[name] = h5py.Empty("f4") if value is None else value
         except (TypeError, ValueError, OSError) as error:

@@ -81,7 +81,7 @@ def write_image(
         image.run()
         _describe(image.open(), source)
         plain = {"chunks": None, "shards": None, "codecs": None, "zarr_format": zarr_format}
-        for name, member in _others(source).arrays():
+        for name, member in coordinates_of(source).arrays():
             job(member, to, f"{root}/{name}".lstrip("/"), plain, quiet).run()
         if fresh is not None:
             fresh.commit()
@@ -120,7 +120,7 @@ def write_image_part(
         warnings.warn(f"the mask of '{source.uri}' is not written to Zarr", UserWarning, stacklevel=3)
     plain: dict[str, Any] = {"chunks": None, "shards": None, "codecs": None, "zarr_format": zarr_format}
     group_job = {**more, "part": None, "verify": False}
-    members = _others(source)
+    members = coordinates_of(source)
     CopyJob(create_group({}), store, root, **plain, more=group_job, context=context).run()
     steps = list(image.run()["steps"])
     _describe(image.open(), source)
@@ -131,23 +131,29 @@ def write_image_part(
 
 def _describe(made: Array | Group, source: TiffArray) -> None:
     """Set the attributes of xarray's variable on the image, including its missing value in the form of its version."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # bands that differ: the attributes have a list
-        attributes, _ = attributes_of(source, False, False, source.dtype)
+    attributes = attributes_in_group(source)
     attributes.pop("_FillValue", None)
     if source.dtype.kind == "c" and source.nodata is not None and made.format == "zarr3":
         parts = (struct.pack("<d", float(each)) for each in (source.nodata, 0))  # as in xarray
         attributes["_FillValue"] = [base64.b64encode(part).decode() for part in parts]
+    made.attrs.update(attributes)
+
+
+def attributes_in_group(source: TiffArray) -> dict[str, Any]:
+    """The attributes of the image as a variable of xarray; `_FillValue` has the image's type."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # bands that differ: the attributes have a list
+        attributes, _ = attributes_of(source, False, False, source.dtype)
     for name, nothing in (("scale_factor", 1), ("add_offset", 0)):
         if attributes.get(name) == nothing:
             del attributes[name]
     if ("scale_factor" in attributes) != ("add_offset" in attributes) and not {"scales", "offsets"} & set(attributes):
         attributes.setdefault("scale_factor", 1.0)
         attributes.setdefault("add_offset", 0.0)
-    made.attrs.update(attributes, grid_mapping=MAPPING)
+    return {**attributes, "grid_mapping": MAPPING}
 
 
-def _others(source: TiffArray) -> Group:
+def coordinates_of(source: TiffArray) -> Group:
     """The coordinates and the grid mapping, in memory."""
     group = create_group({})
 

@@ -186,7 +186,10 @@ def _for_tiff(data: Any, options: dict[str, Any]) -> Any:
             return data.data
         if options.get("nodata") is None:
             raise InvalidArgumentError("data has masked values: give nodata, or write data.filled(value)")
-        return data.filled(options["nodata"])
+        try:
+            return data.filled(options["nodata"])
+        except (TypeError, ValueError, OverflowError):
+            raise InvalidArgumentError(f"nodata {options['nodata']!r} is not a value of {data.dtype}") from None
     return data
 
 
@@ -219,6 +222,8 @@ def _without_nan(values: Any, data: Any) -> tuple[Any, Any]:
     with np.errstate(over="ignore"):
         held = values.dtype.type(encoded)
     if np.isinf(held) and not np.isinf(encoded):
+        return values, float("nan")
+    if (values == held).any():  # a valid value: the encoding's is one of packed values
         return values, float("nan")
     return np.where(np.isnan(values), held, values), encoded
 

@@ -6,6 +6,8 @@ Source: CF conventions, 5.6 "Grid Mappings" and 8.1 "Packed Data"; GDAL's attrib
 from __future__ import annotations
 
 import base64
+import contextlib
+import json
 import re
 import struct
 import warnings
@@ -95,12 +97,12 @@ def options_of_image(image: TiffArray) -> tuple[dict[str, Any], dict[str, str]]:
         warnings.warn(f"the {what} of '{image.uri}' are not written to TIFFs", UserWarning, stacklevel=5)
         if made["transform"] is None:
             made["crs"] = None
-    if image.area_or_point is not None and made["transform"] is not None:
+    if image.area_or_point is not None and (made["transform"] is not None or made["crs"] is not None):
         made["area_or_point"] = image.area_or_point
     made |= meaning_of_image(image)
-    bits = image.tags.get("BitsPerSample")
+    bits = image._integer("BitsPerSample", 1)
     can_be_narrow = image.dtype.kind == "u" and not image._is_mask  # a mask has 0 and 255
-    if isinstance(bits, int) and can_be_narrow and bits < min(33, 8 * image.dtype.itemsize):
+    if can_be_narrow and bits < min(33, 8 * image.dtype.itemsize):
         made["bits"] = bits
     texts = {name: text for name, text in image.gdal_metadata.items() if name != "AREA_OR_POINT"}
     texts |= {name: image.tags[tag] for name, tag in _TEXTS.items() if isinstance(image.tags.get(tag), str)}
@@ -112,21 +114,22 @@ def meaning_of_image(image: TiffArray) -> dict[str, Any]:
     made: dict[str, Any] = {}
     if image._is_mask:
         return made
-    if image.dimension_names == ("band", "y", "x"):
+    has_bands_first = image.dimension_names in (("band", "y", "x"), ("y", "x"))
+    if has_bands_first:
         if set(image.scales) != {1.0} or any(image.offsets):
             made |= {"scales": image.scales, "offsets": image.offsets}
         for name in ("units", "descriptions"):
             if any(getattr(image, name)):
                 made[name] = getattr(image, name)
-    if image.dimension_names == ("band", "y", "x") and not (image._options or {}).get("bands"):
-        bands = image.shape[0]
+    if has_bands_first and not (image._options or {}).get("bands"):
+        bands = image.count
         if image.photometric in ("rgb", "ycbcr") and bands >= 3:
             made["photometric"] = "rgb"
         elif image.photometric == "miniswhite":
             made["photometric"] = "miniswhite"
         if bands > 1 and image._meaning.alpha_band() == bands - 1:
             made["alpha"] = True
-    if image.colormap is not None and image.shape[0] == 1 and image.dtype.kind == "u":
+    if image.colormap is not None and image.count == 1 and image.dtype.kind == "u":
         made["colormap"] = image.colormap
     return made
 
@@ -145,7 +148,7 @@ def mask_of_image(image: TiffArray) -> _Rows | None:
     """The image's mask, for `mask=` of a new TIFF. A warning if it is not one of all bands and of the image's size."""
     if not image.has_mask or image._is_mask:
         return None
-    mask = image._image(mask=True)
+    mask = image._image(mask=True, native_order=False)
     if mask.shape == (1, *image.shape[-2:]):
         return _Rows(mask)
     warnings.warn(f"the mask of '{image.uri}', of shape {mask.shape}, is not written", UserWarning, stacklevel=5)
@@ -362,6 +365,9 @@ def _of_bands(value: Any, bands: int, kind: type) -> list[Any] | None:
     if value is None:
         return None
     single = _single(value)
+    if isinstance(single, str) and single.startswith("["):  # a list with missing ones is JSON in HDF5's attributes
+        with contextlib.suppress(ValueError):
+            single = json.loads(single)
     values = list(single) if isinstance(single, list | tuple | np.ndarray) else [single] * bands
     if len(values) != bands:
         return None
