@@ -300,10 +300,10 @@ def convert(
     if format == "hdf5":
         if options:
             raise InvalidArgumentError(f"HDF5 has no option {next(iter(options))!r}")
-        image = None
+        of_image = None
         if images.is_placed(source):
-            image = ImageMembers(images.NAME, images.attributes_in_group(source), images.coordinates_of(source))
-        write_hdf5(source, name, chunks, verify, told, image)
+            of_image = ImageMembers(images.NAME, images.attributes_in_group(source), images.coordinates_of(source))
+        write_hdf5(source, name, chunks, verify, told, of_image)
         return open(name, context=context)
     if format == "npy" and options:
         raise InvalidArgumentError(f".npy has no option {next(iter(options))!r}")
