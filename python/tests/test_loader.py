@@ -348,6 +348,25 @@ def test_all_ranks_have_the_same_number_of_full_batches():
         assert [len(each) for each in loaders] == [15 // ranks] * ranks
 
 
+@pytest.mark.parametrize("before", [1, 2, 4])
+@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
+def test_other_ranks_that_continue_have_equal_numbers_of_batches(before, ranks):
+    _, a = rows(61)
+    options = {"batch_size": 4, "drop_last": True}
+    whole = [batch.tolist() for batch in all_of(ps.loader(a, **options))]
+    stopped = ps.loader(a, rank=0, ranks=before, **options)
+    iteration = iter(stopped)
+    next(iteration)
+    state = stopped.state_dict()
+    loaders = [ps.loader(a, rank=rank, ranks=ranks, **options) for rank in range(ranks)]
+    for each in loaders:
+        each.load_state_dict(state)
+    each_rank = [[batch.tolist() for batch in all_of(each)] for each in loaders]
+    count = (15 - before) // ranks
+    assert [len(batches) for batches in each_rank] == [count] * ranks
+    assert [batch for turn in zip(*each_rank, strict=True) for batch in turn] == whole[before : before + count * ranks]
+
+
 @pytest.mark.parametrize("drop_last", [False, True])
 @pytest.mark.parametrize(("ranks", "workers"), [(1, 1), (1, 4), (2, 2), (2, 3)])
 def test_workers_have_all_batches_of_their_rank(ranks, workers, drop_last):
@@ -493,10 +512,15 @@ def test_batches_have_at_most_32_dimensions():
 def test_a_state_of_another_order_is_refused():
     _, a = rows()
     state = ps.loader(a, batch_size=8).state_dict()
-    for other in ({"batch_size": 7}, {"seed": 1}, {"window": 140 * 3}):
+    for other in ({"batch_size": 7}, {"seed": 1}, {"window": 140 * 3}, {"shuffle": False}):
         with pytest.raises(ps.InvalidArgumentError, match="the state has"):
             ps.loader(a, **{"batch_size": 8, **other}).load_state_dict(state)
     batches = ps.loader(a, batch_size=8)
+    batches.load_state_dict({name: value for name, value in state.items() if name != "shuffle"})  # of earlier versions
+    for rank in range(2):
+        late = ps.loader(a, batch_size=8, rank=rank, ranks=2)
+        late.load_state_dict({**state, "batch": 2**64 - 1})
+        assert all_of(late) == []
     for name in ("epoch", "batch"):
         with pytest.raises(ps.InvalidArgumentError, match=f"{name} of the state must be a whole number"):
             batches.load_state_dict({key: value for key, value in state.items() if key != name})

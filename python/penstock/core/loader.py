@@ -190,7 +190,7 @@ def loader(
         bool(mask),
         _device.device_number(device) if _device.is_device(device) else None,
     )
-    shape = _Shape(keys, bool(mask), int(batch_size), int(seed))
+    shape = _Shape(keys, bool(mask), int(batch_size), int(seed), bool(shuffle))
     return Loader(engine, shape, rank, ranks)
 
 
@@ -202,6 +202,7 @@ class _Shape:
     mask: bool
     batch_size: int
     seed: int
+    shuffle: bool
 
     def batch(self, values: list[Any], valid: Any) -> Any:
         tensors = [_tensor_of(each) for each in values]
@@ -353,9 +354,9 @@ class Loader:
         Raises
         ------
         InvalidArgumentError
-            The state has other samples, another seed or batch size: the order would not be the same.
+            The state has other samples, another seed, `shuffle` or batch size: the order would not be the same.
         """
-        given = _mapping(state, "state")
+        given = {"shuffle": self._shape.shuffle, **_mapping(state, "state")}  # earlier states do not have it
         for name, value in self._identity().items():
             if given.get(name) != value:
                 raise InvalidArgumentError(f"the state has {name} {given.get(name)!r}, this loader {value!r}")
@@ -363,12 +364,13 @@ class Loader:
         self.set_epoch(_whole(given.get("epoch"), "epoch of the state"))
         self._first = self._next = batch
 
-    def _identity(self) -> dict[str, int]:
+    def _identity(self) -> dict[str, Any]:
         return {
             "version": _STATE_VERSION,
             "samples": self._samples,
             "batch_size": self._shape.batch_size,
             "seed": self._shape.seed,
+            "shuffle": self._shape.shuffle,
             "lanes": self.counts()["lanes"],
             "blocks_open": self.counts()["blocks_open"],
         }

@@ -167,11 +167,9 @@ void loader_state_deleter::operator()(loader_state* state) const noexcept {
 loader::loader(std::unique_ptr<loader_state, loader_state_deleter> state) noexcept : state_(std::move(state)) {}
 
 std::uint64_t loader::samples() const noexcept { return state_->what().sample_count; }
-std::uint64_t loader::batches() const noexcept { return state_->batches(1); }
+std::uint64_t loader::batches() const noexcept { return state_->end_of({}); }
 std::uint64_t loader::batches_of(const loader_position& from) const noexcept {
-  const std::uint64_t total = from.ranks == 0 ? 0 : state_->batches(from.ranks);
-  const std::uint64_t first = from.first_batch + from.rank;
-  return first >= total ? 0 : (total - first - 1) / from.ranks + 1;
+  return from.ranks == 0 ? 0 : state_->batches_of(from);
 }
 extents loader::batch_shape(std::size_t which) const { return state_->shape_of(which, state_->what().options.batch); }
 const dtype& loader::batch_type(std::size_t which) const noexcept { return state_->type_of(which); }

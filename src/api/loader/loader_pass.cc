@@ -47,10 +47,18 @@ loader_state::loader_state(parts what) : what_(std::move(what)) {
   for (const sample_axis& each : what_.places) lengths_.push_back(each.extent);
 }
 
-std::uint64_t loader_state::batches(std::uint64_t ranks) const noexcept {
+std::uint64_t loader_state::end_of(const loader_position& from) const noexcept {
   const std::uint64_t size = what_.options.batch;
   if (!what_.options.drop_last) return ceil_div(what_.sample_count, size);
-  return what_.sample_count / size / ranks * ranks;
+  // Counted from the first batch: a pass may continue one that had another number of ranks.
+  const std::uint64_t whole = what_.sample_count / size, first = std::min(from.first_batch, whole);
+  return first + (whole - first) / from.ranks * from.ranks;
+}
+
+std::uint64_t loader_state::batches_of(const loader_position& from) const noexcept {
+  const std::uint64_t end = end_of(from);
+  if (from.first_batch >= end || from.rank >= end - from.first_batch) return 0;
+  return ceil_div(end - from.first_batch - from.rank, from.ranks);
 }
 
 extents loader_state::shape_of(std::size_t which, std::uint64_t samples) const {
@@ -90,7 +98,6 @@ void loader_state::stop() {
 result<> loader_state::start(const loader_position& from) {
   if (from.ranks == 0 || from.rank >= from.ranks)
     return error(errc::invalid_argument, fmt::format("rank {} of {} does not exist", from.rank, from.ranks));
-  const std::uint64_t total = batches(from.ranks);
   const std::lock_guard one_at_a_time(starting_);
   stop();
   const loader_options& options = what_.options;
@@ -112,7 +119,9 @@ result<> loader_state::start(const loader_position& from) {
 
   samples_.clear();
   numbers_.clear();
-  for (std::uint64_t j = from.first_batch + from.rank; j < total; j += from.ranks) {
+  const std::uint64_t count = batches_of(from);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint64_t j = from.first_batch + from.rank + i * from.ranks;
     numbers_.push_back(j);
     const std::uint64_t begin = j * options.batch, end = std::min<std::uint64_t>(begin + options.batch, order.size());
     samples_.insert(samples_.end(), order.begin() + static_cast<std::ptrdiff_t>(begin),

@@ -38,7 +38,10 @@ class loader_state {
 
   /// Created before a fork, by another process.
   bool is_of_parent() const noexcept { return fork_clock::now() != made_at_; }
-  std::uint64_t batches(std::uint64_t ranks) const noexcept;
+  /// The number after the last batch of this pass, which all ranks share.
+  std::uint64_t end_of(const loader_position& from) const noexcept;
+  /// The batches of one rank in this pass.
+  std::uint64_t batches_of(const loader_position& from) const noexcept;
   result<> start(const loader_position& from);
   void stop();
   result<std::optional<loader_batch>> next();
