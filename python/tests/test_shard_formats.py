@@ -197,6 +197,23 @@ def test_nulls_of_tables(tmp_path: Path) -> None:
     assert ps.open_shards(str(tmp_path / "t_*.parquet"), column="x", nulls=0)[...].tolist() == [1, 0, 3] * 2
 
 
+@pytest.mark.parametrize("null", ["NaT", 77])
+@pytest.mark.parametrize("dtype", ["M8[ns]", "M8[ms]", "m8[us]"])
+def test_manifests_hold_times_for_nulls(tmp_path: Path, dtype: str, null: Any) -> None:
+    values = pa.array(np.array([1, 2, 3]).astype(dtype), mask=np.array([False, True, False]))
+    for number in range(2):
+        pq.write_table(pa.table({"x": values}), tmp_path / f"t_{number}.parquet")
+    fill = np.array(null, dtype)[()]
+    a = ps.open_shards(str(tmp_path / "t_*.parquet"), column="x", nulls=fill)
+    ps.save_manifest(a, tmp_path / "all.shards")
+    again = ps.open_shards(tmp_path / "all.shards")
+    ps.save_manifest(again, tmp_path / "again.shards")
+    expected = np.array([1, fill.astype("i8"), 3] * 2, "i8")
+    for each in (a, again, ps.open_shards(tmp_path / "again.shards"), pickle.loads(pickle.dumps(again))):
+        assert each.dtype == dtype
+        np.testing.assert_array_equal(each[...].view("i8"), expected)
+
+
 def test_tables_of_other_columns_are_refused_when_they_are_opened(tmp_path: Path) -> None:
     pq.write_table(pa.table({"x": [1.0], "y": [2.0]}), tmp_path / "t_0.parquet")
     pq.write_table(pa.table({"y": [4.0], "x": [3.0]}), tmp_path / "t_1.parquet")

@@ -208,14 +208,13 @@ class JoinedTables(ReferencedArray):
         """The entry in a manifest in `folder`; None: absolute paths."""
         choice = self.choice
         files = [[each.rows, list(each.stamp), each.crc32c] for each in self.tables]
-        nulls = choice.nulls
         return {
             "penstock_manifest": VERSION,
             "kind": "tables",
             "columns": [[each.name, each.dtype.str, list(each.shape)] for each in choice.columns],
             "joined": choice.joined,
             "dtype": choice.dtype.str,
-            "nulls": nulls.item() if isinstance(nulls, np.generic) else nulls,
+            "nulls": _saved_null(choice),
             "shards": saved_files({"kind": "tables", "files": [each.path for each in self.tables]}, folder),
             "tables": files,
             "can_cut": [each.can_cut for each in self.tables],
@@ -235,6 +234,14 @@ class JoinedTables(ReferencedArray):
         if any("://" in each.path and to_reopen(each.path, each.storage_options) is None for each in self.tables):
             raise TypeError(f"cannot pickle or copy {self!r}: its URIs say too much, or too little, to be opened again")
         return _again, (self.tables, self.choice)
+
+
+def _saved_null(choice: Choice) -> Any:
+    """The value of nulls in a manifest. Times are numbers in the unit of the dtype, which NaT has, too."""
+    nulls = choice.nulls
+    if nulls is not None and choice.dtype.kind in "mM":
+        return int(np.asarray(nulls).astype(choice.dtype).view(np.int64))
+    return nulls.item() if isinstance(nulls, np.generic) else nulls
 
 
 def open_tables(
