@@ -176,3 +176,13 @@ def test_samples_that_name_fields_are_refused():
     for arrays, sample in ((a, "a"), ([a], (0, ("a", slice(0, 2))))):
         with pytest.raises(ps.InvalidArgumentError, match="samples have whole elements, not the fields 'a'"):
             list(ps.batches(arrays, [sample]))
+
+
+@pytest.mark.parametrize("number", [2**63, 2**70])
+def test_numbers_that_the_engine_cannot_count_to(number: int) -> None:
+    a, b = (ps.create_array({}, data=np.arange(12).reshape(3, 4).astype(dtype)) for dtype in ("i4", "f4"))
+    samples = [(i % 2, i % 3) for i in range(6)]
+    for arrays, which in ((a, [row for _, row in samples]), ([a, b], samples)):
+        (whole,) = ps.batches(arrays, which, batch_size=number, depth=number, dtype="f8")
+        np.testing.assert_array_equal(whole.numpy()[:, 0], [0, 4, 8, 0, 4, 8])
+    assert len(list(ps.stream(a, (1, 4), depth=number))) == 3

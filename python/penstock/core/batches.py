@@ -19,6 +19,7 @@ from penstock.core.sizes import counted
 from penstock.core.tensor import Tensor, aligned_empty
 
 Arrays = Array | Sequence[Array] | Mapping[Any, Array]
+_MOST = 2**63 - 1  # of batches and samples that the engine counts
 Sample = Any
 """The array and the selection to read: `(which, selection)`, or the selection alone for a single array."""
 
@@ -84,6 +85,7 @@ def batches(
     """
     if not hasattr(batch_size, "__index__") or batch_size < 1 or not hasattr(depth, "__index__") or depth < 0:
         raise InvalidArgumentError(f"batch_size must be 1 or more and depth 0 or more: {batch_size!r}, {depth!r}")
+    batch_size, depth = min(int(batch_size), _MOST), min(int(depth), _MOST)
     reader = CropReader(arrays, dtype)
     if _device.is_device(device):
         number = _device.device_number(device)
@@ -124,7 +126,7 @@ class CropReader:
                 yield self._as_tensor([values])
             return
         # Arrays of several dtypes: NumPy converts each crop.
-        alone = _all_of(_core._Batches(crops, 1, size * (depth + 1) - 1, False))
+        alone = _all_of(_core._Batches(crops, 1, min(size * (depth + 1) - 1, _MOST), False))
         while (parts := list(itertools.islice(alone, size))) and not (drop_last and len(parts) < size):
             yield self._as_tensor(parts)
 

@@ -67,7 +67,7 @@ def stream(
     """
     if not hasattr(depth, "__index__") or depth < 0:
         raise InvalidArgumentError(f"depth must be 0 or more tiles, got {depth!r}")
-    depth, tile = depth.__index__(), as_list(tile)
+    depth, tile = min(int(depth.__index__()), 2**63 - 1), as_list(tile)
     axis, edges = 0, None
     if tile == "shard" and array.shards is None and (shards := array._shard_lengths()) is not None:
         axis, lengths = shards
