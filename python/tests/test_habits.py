@@ -47,6 +47,8 @@ def test_an_encoded_chunk_equals_the_stores():
     assert np.array_equal(ps.decode(zarr.codecs.ZstdCodec(), ps.encode("zstd", X), "f4", X.shape), X)
     with pytest.raises(ps.CorruptDataError):
         ps.decode("zstd", b"nonsense", "f4", (3, 4))
+    with pytest.raises(ps.InvalidArgumentError, match="masked elements"):
+        ps.encode("zstd", np.ma.masked_array(X, X.min() == X))
     with pytest.raises(ps.Error, match="nosuch"):
         ps.encode("nosuch", X)
     with pytest.raises(ps.InvalidArgumentError, match="zstd:fast"):

@@ -345,6 +345,23 @@ def test_a_penstock_error_of_a_reader_keeps_its_type(tmp_path: Path) -> None:
         a[...]
 
 
+def test_masked_elements_of_a_reader_are_refused(tmp_path: Path) -> None:
+    def masked(path: str, low: int, high: int) -> Any:
+        values = read_rows(path, low, high)
+        return np.ma.masked_array(values, np.arange(values.size).reshape(values.shape) == 1)
+
+    def bare(path: str, low: int, high: int) -> Any:
+        return np.ma.masked_array(read_rows(path, low, high))
+
+    path = tmp_path / "file_1"
+    with pytest.raises(
+        ps.InvalidArgumentError, match=r"reader of '.*file_1' returned masked elements for rows \[0, 2\)"
+    ):
+        ps.open_shards([path], metadata=rows_of, reader=masked)[:2]
+    expected = ps.open_shards([path], metadata=rows_of, reader=read_rows)[...]
+    np.testing.assert_array_equal(ps.open_shards([path], metadata=rows_of, reader=bare)[...], expected)
+
+
 @pytest.mark.parametrize("axis", [0, 1])
 def test_arrays_with_different_chunks_and_fill_values_are_joined(tmp_path: Path, axis: int) -> None:
     values = np.arange(30 * 44, dtype="i4").reshape(30, 44)

@@ -561,3 +561,24 @@ def test_shards_and_their_manifest_have_names_of_their_own(
     with pytest.raises(ps.InvalidArgumentError, match=message):
         ps.save_shards(np.zeros((4, 2)), tmp_path / "x_{}.npy", **options)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("suffix", [*SUFFIXES, ".tif"])
+def test_masked_elements_are_refused_before_a_file_is_written(tmp_path: Path, suffix: str) -> None:
+    need(suffix)
+    values = VALUES.reshape(6, 2, 2) if suffix == ".tif" else VALUES
+    masked = np.ma.masked_array(values, values == 20)
+    pattern = tmp_path / f"q_{{}}{suffix}"
+    with pytest.raises(ps.InvalidArgumentError, match="masked"):
+        ps.save_shards(masked, pattern, rows=2)
+    with pytest.raises(ps.InvalidArgumentError, match="masked"), ps.ShardWriter(pattern) as writer:
+        writer.write(masked)
+    assert list(tmp_path.iterdir()) == []
+    ps.save_shards(np.ma.masked_array(values), pattern, rows=2)
+    np.testing.assert_array_equal(ps.open_shards(tmp_path / "penstock.shards")[...], values)
+
+
+def test_masked_elements_become_the_nodata_value_of_tiffs(tmp_path: Path) -> None:
+    values = VALUES.reshape(6, 2, 2)
+    ps.save_shards(np.ma.masked_array(values, values > 19), tmp_path / "q_{}.tif", rows=2, nodata=-9)
+    np.testing.assert_array_equal(ps.open_shards(tmp_path / "q_*.tif")[...], np.where(values > 19, -9, values))

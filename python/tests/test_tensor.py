@@ -160,6 +160,13 @@ def test_types_unknown_to_dlpack_are_refused_by_name(values):
         ps.Tensor(np.zeros(2, ">i4" if np.little_endian else "<i4"))
 
 
+def test_masked_elements_are_refused():
+    values = np.arange(3.0)
+    with pytest.raises(ps.InvalidArgumentError, match="masked elements"):
+        ps.Tensor(np.ma.masked_array(values, [False, True, False]))
+    assert np.shares_memory(ps.Tensor(np.ma.masked_array(values)).numpy(), values)
+
+
 def test_arrays_of_types_without_export_are_not_read():
     class Refusing(ps.Store):
         def __init__(self, keys: dict[str, bytes]) -> None:

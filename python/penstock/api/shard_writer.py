@@ -22,7 +22,7 @@ from penstock.api.hdf5_writer import import_h5py, new_file
 from penstock.api.written_values import for_tiff, for_zarr
 from penstock.core.array import Array, Progress
 from penstock.core.context import current_context
-from penstock.core.data_types import dtype_json, native_dtype
+from penstock.core.data_types import dtype_json, native_dtype, unmasked
 from penstock.core.errors import InvalidArgumentError, UnsupportedError, system_errors
 from penstock.core.progress import Shares, callback_of
 from penstock.core.writing import as_value
@@ -136,11 +136,13 @@ class ShardWriter:
         Raises
         ------
         InvalidArgumentError
-            The shape or the dtype does not fit.
+            The shape or the dtype does not fit. Elements are masked: shards store no mask; a TIFF needs `nodata`.
         UnsupportedError
             The format does not have such elements.
         """
         made = np.asanyarray(values)
+        if self._format != "tiff":  # which has nodata
+            made = unmasked(made)
         if made.ndim == 0:
             raise InvalidArgumentError("a shard has at least one dimension")
         self._check_items(made.dtype)
@@ -482,6 +484,8 @@ def save_shards(
     count = _count("rows", rows), _count("shards", shards)
     edges = _core.shard_edges(source.shape[0], *count)
     with ShardWriter(pattern, manifest=manifest, name=name, **options) as writer:
+        if writer._format != "tiff" or options.get("nodata") is None:
+            source = unmasked(source)  # before the first file is written
         _refuse_to_write_over(source, writer, len(edges) - 1)
         is_open = isinstance(source, Array)
         row_bytes = source.dtype.itemsize * math.prod(source.shape[1:])
@@ -496,6 +500,6 @@ def save_shards(
         for low, high in itertools.pairwise(edges):
             size, which = row_bytes * (high - low), slice(low, high)
             of_read = size // 2 if is_open else 0
-            writer.write(np.asarray(source.read(which, progress=shares.share(of_read)) if is_open else source[which]))
+            writer.write(source.read(which, progress=shares.share(of_read)) if is_open else source[which])
             shares.add(size - of_read)
     return writer.paths

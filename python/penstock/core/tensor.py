@@ -39,7 +39,7 @@ class Tensor:
     Raises
     ------
     InvalidArgumentError
-        The bytes of the elements are not in the machine's order.
+        The bytes of the elements are not in the machine's order, or elements are masked.
 
     Examples
     --------
@@ -60,7 +60,7 @@ class Tensor:
     __slots__ = ("_values",)
 
     def __init__(self, values: npt.ArrayLike) -> None:
-        found = values._values if isinstance(values, Tensor) else as_host(values)
+        found = values._values if isinstance(values, Tensor) else as_host(unmasked(values))
         if not found.dtype.isnative:
             raise InvalidArgumentError(f"a tensor's bytes are in this machine's order, {found.dtype} is not")
         self._values: npt.NDArray[Any] = found
