@@ -317,7 +317,7 @@ void bind_array(nb::module_& m) {
       .def("_resolve", ranges_of, nb::arg("key").none())
       .def("_orthogonal", orthogonal_of, nb::arg("items"))
       .def("_points", points_of, nb::arg("lists"), nb::arg("shape"))
-      .def("_mask", mask_of, nb::arg("mask"))
+      .def("_of_mask", mask_of, nb::arg("mask"))
       .def("_blocks", blocks_of, nb::arg("items"))
       .def("_plan", plan, nb::arg("key").none(), nb::arg("max_lines"), nb::arg("max_touched"),
            nb::arg("on_device") = false);

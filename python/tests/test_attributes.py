@@ -122,6 +122,15 @@ def test_numpy_takes_arrays():
         np.asarray(a, copy=False)
 
 
+def test_masked_arrays_of_numpy_take_arrays():
+    a = ps.open(write(VALUES, (6, 4)))
+    assert not np.ma.is_masked(a)
+    for made in (np.ma.array(a), np.ma.masked_array(a, mask=VALUES > 7), np.ma.masked_equal(a, VALUES[0, 1])):
+        assert made.shape == VALUES.shape
+        np.testing.assert_array_equal(made.data, VALUES)
+    np.testing.assert_array_equal(np.ma.masked_array(a, mask=VALUES > 7).filled(0), np.where(VALUES > 7, 0, VALUES))
+
+
 def test_iterating_gives_the_rows():
     a = ps.open(write(VALUES, (5, 4)))
     rows = list(a)

@@ -153,7 +153,7 @@ def masked(array: _core.Array, key: Any) -> _core._Selection:
         raise _refuse(
             array, f"a mask selection is one boolean array of the array's shape {array.shape}: found {_shown(key)}"
         )
-    return array._mask(np.ascontiguousarray(found).reshape(found.shape))
+    return array._of_mask(np.ascontiguousarray(found).reshape(found.shape))
 
 
 def vectorized(array: _core.Array, key: Any) -> _core._Selection:

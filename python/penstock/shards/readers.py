@@ -154,9 +154,9 @@ class ClosedArray(JoinedArray):
         self._opened()
         return super()._points(lists, shape)
 
-    def _mask(self, mask: Any) -> _core._Selection:
+    def _of_mask(self, mask: Any) -> _core._Selection:
         self._opened()
-        return super()._mask(mask)
+        return super()._of_mask(mask)
 
     def _blocks(self, items: Any) -> _core._Selection:
         self._opened()
