@@ -171,8 +171,9 @@ class pending_requests {
 
  private:
   bool take(std::size_t which) {
+    const nb::ft_lock_guard lock(mutex_);
     if (which >= open_.size() || !open_[which]) return false;
-    open_[which] = false;  // the GIL guards it
+    open_[which] = false;
     return true;
   }
   void fail_outside(std::size_t which, error why) {
@@ -186,6 +187,7 @@ class pending_requests {
     return failure;
   }
 
+  nb::ft_mutex mutex_;  // protects `open_`; with a GIL, that does
   std::vector<bool> open_;
   std::stop_token stop_;
 };

@@ -28,7 +28,8 @@ std::span<const std::byte> as_span(const void* data, Py_ssize_t size) noexcept {
 /// bytes are copied while the GIL is held, and have no version.
 ///
 /// Puts are stored as `bytes`, or as the result of `wrap` for them (a zarr `Buffer`); comparing versions and replacing
-/// is atomic under the GIL.
+/// is atomic under the GIL. Without a GIL the dict's critical section takes its place; other threads may also drop a
+/// value between its lookup and its use.
 class dict_store final : public store {
  public:
   dict_store(nb::object values, nb::object wrap, bool writable) noexcept
@@ -99,6 +100,7 @@ class dict_store final : public store {
       nb::object value = bytes_of(parts);
       if (wrap_ != Py_None) value = nb::handle(wrap_)(value);
       const nb::str name = to_str(key);
+      const nb::ft_object_guard alone(values_);
       PENSTOCK_TRY(check_guard_of(condition));
       PENSTOCK_TRY(check(name, condition));
       if (PyObject_SetItem(values_, name.ptr(), value.ptr()) != 0) throw_python_error();
@@ -117,6 +119,7 @@ class dict_store final : public store {
     const with_gil gil;
     try {
       const nb::str name = to_str(key);
+      const nb::ft_object_guard alone(values_);
       PENSTOCK_TRY(check_guard_of(condition));
       if (PyDict_GetItemWithError(values_, name.ptr()) == nullptr) {
         if (PyErr_Occurred() != nullptr) return take_python_error();
@@ -139,7 +142,7 @@ class dict_store final : public store {
   static result<read_done> read_one_of(PyObject* value, const byte_read& wanted);
   static version version_of(PyObject* value, const version* expected);
   result<read_done> read_one(const byte_read& wanted) const;
-  // The GIL is held from here to the change.
+  // The GIL, or the dict's critical section, is held from here to the change.
   result<> check(const nb::str& name, const write_condition& condition) const;
   result<> check_guard_of(const write_condition& condition) const;
 
@@ -185,13 +188,17 @@ result<> dict_store::check_guard_of(const write_condition& condition) const {
 result<read_done> dict_store::read_one(const byte_read& wanted) const {
   PyObject* const key = PyUnicode_DecodeUTF8(wanted.key.data(), static_cast<Py_ssize_t>(wanted.key.size()), nullptr);
   if (key == nullptr) return take_python_error();
-  PyObject* const value = PyDict_GetItemWithError(values_, key);
+  PyObject* value = nullptr;
+  {
+    const nb::ft_object_guard alone(values_);
+    value = PyDict_GetItemWithError(values_, key);
+    Py_XINCREF(value);
+  }
   Py_DECREF(key);
   if (value == nullptr) {
     if (PyErr_Occurred() != nullptr) return take_python_error();
     return error(errc::not_found, "no such key");
   }
-  Py_INCREF(value);
   auto done = read_one_of(value, wanted);
   Py_DECREF(value);
   return done;

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import penstock as ps
 import pytest
+from penstock import _core
 
 ROUNDS = 150
 
@@ -119,6 +120,22 @@ def test_threads_create_objects_of_one_dtype() -> None:
                 assert ps.create_array({}, shape=(2,), dtype=dtype).dtype == np.dtype(dtype)
 
     together(make, make, make, make)
+
+
+def test_values_of_a_dict_are_replaced_and_read_by_several_threads() -> None:
+    values: dict[str, bytes] = {}
+    stores = [_core.dict_store(values) for _ in range(4)]  # each array of a dict has a store of its own
+
+    def count(store: _core.Store) -> None:
+        for _ in range(ROUNDS):
+            store.swap("count", lambda old: b"%08d" % (int(old or 0) + 1))
+
+    def look(store: _core.Store) -> None:
+        for _ in range(10 * ROUNDS):
+            assert len(store.get("count") or bytes(8)) == 8
+
+    together(*(lambda store=store: count(store) for store in stores), lambda: look(stores[0]))
+    assert int(values["count"]) == len(stores) * ROUNDS
 
 
 @pytest.mark.skipif(not hasattr(sys, "_is_gil_enabled"), reason="needs Python 3.13, which may have no GIL")
