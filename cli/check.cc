@@ -76,7 +76,7 @@ class checker {
   static constexpr int kMaxDepth = 64;
 
   result<> visit_array(const array& a, const std::string& path) {
-    progress_line line(path.empty() ? "checking" : "checking " + printable(path));
+    progress_line line(path.empty() ? "checking" : "checking " + path);
     read_options options;
     options.threads = given_.threads;
     options.progress = line.callback();

@@ -1,5 +1,10 @@
 #include "csv.h"
 
+#include <unistd.h>
+
+#include <utility>
+
+#include "base/printable.h"
 #include "values.h"
 
 namespace penstock::inline v0::cli {
@@ -18,6 +23,10 @@ std::string csv_rows(const dtype& type, const extents& shape, const std::byte* d
     out += '\n';
   }
   return out;
+}
+
+std::string csv_for(int descriptor, std::string lines) {
+  return isatty(descriptor) == 1 ? printable_lines(lines) : std::move(lines);
 }
 
 }  // namespace penstock::inline v0::cli

@@ -12,4 +12,8 @@ namespace penstock::inline v0::cli {
 /// element.
 std::string csv_rows(const dtype& type, const extents& shape, const std::byte* data);
 
+/// Lines of CSV as they are written to `descriptor`: on a terminal, which would execute them, control characters become
+/// `\x1b`.
+std::string csv_for(int descriptor, std::string lines);
+
 }  // namespace penstock::inline v0::cli

@@ -63,7 +63,7 @@ bool same(const json& a, const json& b) {
 /// JSON that is no longer than a line.
 std::string short_text(const json& value) {
   std::string text = value.dump();
-  return text.size() > 60 ? text.substr(0, 57) + "..." : text;
+  return text.size() > 60 ? fmt::format("{}...", first_characters(text, 57)) : text;
 }
 
 double half_to_double(const std::byte* item) {

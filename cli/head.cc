@@ -87,7 +87,7 @@ int head(const session& speak, const head_arguments& given) {
                                                {"shape", to_json(resolved->shape)},
                                                {"values", block_json(type, resolved->shape, values.data())}});
   }
-  if (given.format == "csv") return speak.print(csv_rows(type, resolved->shape, values.data()));
+  if (given.format == "csv") return speak.print(csv_for(STDOUT_FILENO, csv_rows(type, resolved->shape, values.data())));
   std::string title = fmt::format("{} {}{}", a->uri(), type_text(type),
                                   rank == 0 ? "" : fmt::format(", {} of {}", to_string(which), to_string(a->shape())));
   return speak.print(painted(color::dim, printable(title)) + "\n" + block_text(type, resolved->shape, values.data()) +

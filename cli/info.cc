@@ -88,10 +88,7 @@ std::string size_text(const json& value) {
 std::string shortened(const json& value) {
   std::string text = value.dump();
   if (text.size() <= kMostValueBytes) return text;
-  std::size_t end = kMostValueBytes - 20;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
-  text.resize(end);
-  return text + fmt::format(" ... ({})", size_text(value));
+  return fmt::format("{} ... ({})", first_characters(text, kMostValueBytes - 20), size_text(value));
 }
 
 std::string attribute_lines(const std::string& document, const std::string& indent) {

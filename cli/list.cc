@@ -5,6 +5,7 @@
 #include <penstock/variable.h>
 #include "base/counted.h"
 #include "base/printable.h"
+#include "csv.h"
 #include "run.h"
 #include "values.h"
 #include "verbs.h"
@@ -142,7 +143,7 @@ int list(const session& speak, const list_arguments& given) {
     for (const row& each : rows) text += printable(each.name) + "\n";
     status = speak.print(text);
   } else {
-    status = speak.print(given.format == "csv" ? csv_of(rows) : text_of(rows, given.long_lines));
+    status = speak.print(given.format == "csv" ? csv_for(STDOUT_FILENO, csv_of(rows)) : text_of(rows, given.long_lines));
   }
   return status == kOk && !complete ? kFailed : status;
 }

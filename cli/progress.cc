@@ -8,6 +8,7 @@
 
 #include "base/copy_rate.h"
 #include "base/counted.h"
+#include "base/printable.h"
 #include "interrupt.h"
 #include "session.h"
 
@@ -38,7 +39,7 @@ void show(std::string text) {
 std::string progress_text(const std::string& what, const read_progress& now, double seconds, double ceiling) {
   const auto done = static_cast<double>(now.done_bytes), total = static_cast<double>(now.total_bytes);
   const double rate = seconds > 0 ? done / seconds : 0;
-  std::string text = fmt::format("{}  {} of {}  {:.0f}%", what, bytes_text(done), bytes_text(total),
+  std::string text = fmt::format("{}  {} of {}  {:.0f}%", printable(what), bytes_text(done), bytes_text(total),
                                  total > 0 ? std::floor(100 * done / total) : 100);
   if (rate > 0) {
     fmt::format_to(std::back_inserter(text), "  {:.2f} GB/s", rate / 1e9);

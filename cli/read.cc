@@ -156,8 +156,10 @@ result<> read_to_file(const read_arguments& given, request_to_read& work) {
 /// Reads slab after slab into one buffer and writes each: for pipes, which cannot be filled in any order.
 result<> read_to_stream(int descriptor, bool as_csv, request_to_read& work) {
   if (as_csv)
-    return make_csv(work,
-                    [&](const std::string& rows) { return write_all(descriptor, std::as_bytes(std::span(rows))); });
+    return make_csv(work, [&](std::string rows) {
+      rows = csv_for(descriptor, std::move(rows));
+      return write_all(descriptor, std::as_bytes(std::span(rows)));
+    });
   const stoppable reading;
   progress_line line("reading");
   PENSTOCK_TRY(write_all(descriptor, std::as_bytes(std::span(work.header))));

@@ -168,6 +168,26 @@ json strict(const json& from) {
   return std::isnan(number) ? "NaN" : number > 0 ? "Infinity" : "-Infinity";
 }
 
+// Its lines. A document may be shown on a terminal, so that control characters which RFC 8259 permits in texts (U+007F to
+// U+009F) are escaped like the others.
+std::string document_text(const json& document) {
+  std::string out;
+  const std::string text = document.dump(2);
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto at = static_cast<unsigned char>(text[i]);
+    const unsigned next = i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) : 0U;
+    if (at == 0x7f) {
+      out += "\\u007f";
+    } else if (at == 0xc2 && next >= 0x80 && next <= 0x9f) {
+      out += fmt::format("\\u00{:02x}", next);
+      ++i;
+    } else {
+      out += text[i];
+    }
+  }
+  return out + "\n";
+}
+
 }  // namespace
 
 int session::print(std::string_view text) const {
@@ -175,7 +195,7 @@ int session::print(std::string_view text) const {
   return written.ok() ? kOk : fail(written.error());
 }
 
-int session::print_document(const json& document) const { return print(strict(document).dump(2) + "\n"); }
+int session::print_document(const json& document) const { return print(document_text(strict(document))); }
 
 int session::fail(const error& failure) const {
   if (failure.code() == errc::cancelled) {
@@ -185,7 +205,7 @@ int session::fail(const error& failure) const {
   if (as_json) {
     const json document = json::object_t{{"error", to_json(failure)}};
     // Written directly: a failed write of an error message cannot be reported.
-    const std::string text = document.dump(2) + "\n";
+    const std::string text = document_text(document);
     (void)write_all(STDOUT_FILENO, std::as_bytes(std::span(text)));
   } else {
     const std::string text = fmt::format("{}{}\n", error_prefix(), printable_lines(failure.to_string()));

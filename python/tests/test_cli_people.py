@@ -459,31 +459,66 @@ def test_completion_has_the_options_of_verbs_in_python(run: Run):
     assert re.search("from convert' -l zarr-format -x -a '2 3'", script)
 
 
-def test_colours_are_for_terminals_only(group: Path):
-    def on_terminal(**environment: str) -> bytes:
-        master, slave = pty.openpty()
-        with subprocess.Popen(
-            [sys.executable, "-m", "penstock", "ls", str(group)],
-            stdout=slave,
-            stderr=slave,
-            env={**os.environ, "TERM": "xterm", **environment},
-        ) as process:
-            os.close(slave)
-            out = b""
-            while True:
-                try:
-                    more = os.read(master, 4096)
-                except OSError:
-                    break
-                if not more:
-                    break
-                out += more
-            process.wait(timeout=60)
-        os.close(master)
-        return out
+def on_terminal(*words: object, **environment: str) -> bytes:
+    """What the program writes to a terminal, with colours unless `NO_COLOR` is given."""
+    master, slave = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "penstock", *map(str, words)],
+        stdout=slave,
+        stderr=slave,
+        env={**os.environ, "TERM": "xterm", **environment},
+    ) as process:
+        os.close(slave)
+        out = b""
+        while True:
+            try:
+                more = os.read(master, 4096)
+            except OSError:
+                break
+            if not more:
+                break
+            out += more
+        process.wait(timeout=60)
+    os.close(master)
+    return out
 
-    assert b"\x1b[1;34mdeep/" in on_terminal()
-    assert b"\x1b" not in on_terminal(NO_COLOR="1")
+
+def test_colours_are_for_terminals_only(group: Path):
+    assert b"\x1b[1;34mdeep/" in on_terminal("ls", group)
+    assert b"\x1b" not in on_terminal("ls", group, NO_COLOR="1")
+
+
+def test_no_control_character_of_a_file_reaches_a_terminal(tmp_path: Path):
+    h5py = pytest.importorskip("h5py")
+    name, values = "a\x1b]0;x\x07\x7f\x9b31m", np.array(["\x1b[2J", "\x9b2J\x7f"], dtype=object)
+    made = ps.create_group(tmp_path / "g.zarr", attributes={"\x9b": "\x7f"})
+    made.create_array(name, data=values, attributes={"\x9b": "\x7f"})
+    with h5py.File(tmp_path / "g.h5", "w") as file:
+        file["a\x1b]0;x\x07"] = np.arange(3)
+    g, a = tmp_path / "g.zarr", tmp_path / "g.zarr" / name
+    for words in (
+        ("info", g, "--json"),
+        ("ls", g, "--json"),
+        ("ls", g, "--format", "csv"),
+        ("head", a, "--json"),
+        ("head", a, "--format", "csv"),
+        ("read", a, "--format", "csv"),
+        ("read", a, "-o", "-", "--format", "csv"),
+        ("info", g / "\x9b", "--json"),
+        ("convert", tmp_path / "g.h5", tmp_path / "copy.zarr"),
+    ):
+        shown = on_terminal(*words, NO_COLOR="1").decode()
+        assert shown
+        assert not re.search(r"[\x00-\x09\x0b\x0c\x0e-\x1f\x7f-\x9f]", shown), (words, shown)
+
+
+def test_differing_attributes_are_cut_between_characters(tmp_path: Path, run: Run):
+    for file, text in (("a.zarr", "x" + "é" * 60), ("b.zarr", "é" * 60)):
+        ps.create_group(tmp_path / file, attributes={"k": text})
+    status, out, _ = run("diff", tmp_path / "a.zarr", tmp_path / "b.zarr")
+    assert status == 1
+    assert "�" not in out
+    assert 'é... and "é' in out
 
 
 def test_a_check_ends_with_sums(group: Path, run: Run):

@@ -34,4 +34,10 @@ std::string escaped_controls(std::string_view text, bool keeps_lines) {
 std::string printable(std::string_view text) { return escaped_controls(text, false); }
 std::string printable_lines(std::string_view text) { return escaped_controls(text, true); }
 
+std::string_view first_characters(std::string_view text, std::size_t most) noexcept {
+  if (text.size() <= most) return text;
+  while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xc0) == 0x80) --most;
+  return text.substr(0, most);
+}
+
 }  // namespace penstock::inline v0

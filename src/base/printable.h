@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -10,5 +11,7 @@ namespace penstock::inline v0 {
 std::string printable(std::string_view text);
 /// The same for several lines: line feeds and tabs are unchanged.
 std::string printable_lines(std::string_view text);
+/// The first characters of `text` (UTF-8), at most `most` bytes.
+std::string_view first_characters(std::string_view text, std::size_t most) noexcept;
 
 }  // namespace penstock::inline v0

@@ -15,6 +15,13 @@ TEST(Printable, HasNoControlCharacters) {
   EXPECT_EQ(printable("\xc2"), "\xc2");
 }
 
+TEST(Printable, TextIsCutBetweenCharacters) {
+  EXPECT_EQ(first_characters("a\xc3\xa9z", 4), "a\xc3\xa9z");
+  EXPECT_EQ(first_characters("a\xc3\xa9z", 3), "a\xc3\xa9");
+  EXPECT_EQ(first_characters("a\xc3\xa9z", 2), "a");
+  EXPECT_EQ(first_characters("\xa9\xa9", 1), "");
+}
+
 TEST(Printable, LinesStayLines) { EXPECT_EQ(printable_lines("a\n\tb\r\x1b"), "a\n\tb\\x0d\\x1b"); }
 
 }  // namespace

@@ -21,7 +21,8 @@ class ProgressLine:
 
     def __init__(self, verb: str, stream: Any = None) -> None:
         self._ceiling = _core.copy_rate()
-        self._verb, self._stream, self._begin = verb, sys.stderr if stream is None else stream, time.monotonic()
+        self._verb, self._begin = _core.printable(verb), time.monotonic()  # it may name an array
+        self._stream = sys.stderr if stream is None else stream
         self._last = 0.0
         self._width = 0
         self._ended = False
