@@ -10,6 +10,7 @@
 
 #include <penstock/extend/store.h>
 #include "base/checked.h"
+#include "base/counted.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -225,10 +226,12 @@ result<> http_read::gather(std::span<const std::byte> bytes) {
 result<http_exchange::appetite> http_read::body(std::span<const std::byte> bytes) {
   if (checks_only_) return bytes.size() > 1 ? appetite::enough : appetite::more;
   if (gathers_) {
-    if (bytes.size() > wanted_.max_bytes - gathered_)
-      return error(errc::corrupt_data, fmt::format("the object is longer than {} bytes, which is the most that can be "
-                                                   "right",
-                                                   wanted_.max_bytes));
+    const std::uint64_t room = wanted_.destination.empty() ? byte_range::kAll : wanted_.destination.size();
+    const std::uint64_t most = std::min(wanted_.max_bytes, room);
+    if (bytes.size() > most - gathered_)
+      return error(
+          errc::corrupt_data,
+          fmt::format("the object is longer than {}, which is the most that can be right", counted(most, "byte")));
     PENSTOCK_TRY(gather(bytes));
     return appetite::more;
   }

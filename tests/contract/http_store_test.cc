@@ -368,6 +368,24 @@ TEST_F(HttpStore, ABodyWithoutALengthIsReadIntoTheReadersMemory) {
   EXPECT_EQ(read({})->text, "");
 }
 
+TEST_F(HttpStore, ABodyWithoutALengthDoesNotExceedItsDestination) {
+  server_.set("/base/k", std::string(1000, 'k'));
+  change([](reply& out) { out.chunked = true; });
+  std::vector<std::byte> memory(2000, std::byte{'-'});
+  byte_read wanted;
+  wanted.key = "k";
+  wanted.destination = std::span(memory).first(1000);
+  const auto fits = read_now(*make(), wanted);
+  ASSERT_TRUE(fits.ok()) << fits.error().to_string();
+  EXPECT_EQ(fits->text, std::string(1000, 'k'));
+  memory.assign(memory.size(), std::byte{'-'});
+  wanted.destination = std::span(memory).first(100);
+  EXPECT_EQ(code_of(read_now(*make(), wanted)), errc::corrupt_data);
+  EXPECT_EQ(std::count(memory.begin() + 100, memory.end(), std::byte{'-'}), 1900);
+  wanted.destination = std::span(memory).first(1001);
+  EXPECT_EQ(code_of(read_now(*make(), wanted)), errc::corrupt_data);
+}
+
 TEST_F(HttpStore, SlowResponsesTimeOut) {
   options_.timeout_s = 1;
   options_.retries = 0;
