@@ -62,7 +62,7 @@ def test_a_folder_may_have_a_name_like_a_file(tmp_path: Path) -> None:
 def test_a_path_that_does_not_exist_is_reported(tmp_path: Path) -> None:
     (tmp_path / "gone.tif").symlink_to("nowhere")
     for name in ("x.tif", "x.zarr", "x", "gone.tif"):
-        with pytest.raises(FileNotFoundError, match=f"there is no file or folder '{tmp_path / name}'$"):
+        with pytest.raises(FileNotFoundError, match=f"the file or folder '{tmp_path / name}' does not exist$"):
             ps.open(tmp_path / name)
     with pytest.raises(FileNotFoundError, match="no array or group at"):
         ps.open(tmp_path)

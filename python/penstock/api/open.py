@@ -247,7 +247,7 @@ def _check_is_there(target: Any) -> None:
         text = f"'{path}' is a folder of {suffix} files, which open_shards('{os.path.join(path, '*' + suffix)}') opens"
         raise NotFoundError(text) from None
     if not os.path.exists(path) and os.path.isdir(os.path.dirname(os.path.abspath(path))):
-        raise NotFoundError(f"there is no file or folder '{path}'") from None
+        raise NotFoundError(f"the file or folder '{path}' does not exist") from None
 
 
 def _shards_in(folder: str) -> str | None:
