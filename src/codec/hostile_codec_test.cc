@@ -43,7 +43,6 @@ TEST(HostileCodec, RefusesOrSurvivesFlippedBits) {
 }
 
 const std::string kZstd = R"({"name":"zstd","configuration":{"level":0}})";
-const std::string kZlib = R"({"name":"numcodecs.zlib"})";
 const std::string kGzip = R"({"name":"gzip","configuration":{"level":5}})";
 const std::string kBlosc =
     R"({"name":"blosc","configuration":{"cname":"lz4","clevel":5,"shuffle":"shuffle","typesize":4,"blocksize":256}})";
@@ -164,45 +163,10 @@ TEST(HostileCodec, RefusesGzipStreamsOfTheWrongSize) {
   EXPECT_EQ(refusal(kGzip, 701, gzip_member(a)), "chunk decoded to 700 bytes, its shape needs 701");
   EXPECT_EQ(refusal(kGzip, 699, gzip_member(a)), "gzip stream decodes to more than 699 bytes");
   EXPECT_EQ(refusal(kGzip, 1399, gzip_member(a) + gzip_member(a)), "gzip stream decodes to more than 1399 bytes");
-  EXPECT_EQ(refusal(kGzip, 700, {}), "gzip stream ends early: its 0 bytes decode to 0 and more should follow");
+  EXPECT_EQ(refusal(kGzip, 700, {}), "gzip stream is damaged or ends early, in the member at byte 0");
   const std::size_t first = gzip_member(a).size();
   EXPECT_EQ(refusal(kGzip, 700, gzip_member(a) + of({0, 0, 1})),
-            "gzip stream is damaged in the member at byte " + std::to_string(first));
-}
-
-bytes zlib_stream(const bytes& content, int level) {
-  const std::unique_ptr<libdeflate_compressor, decltype(&libdeflate_free_compressor)> context(
-      libdeflate_alloc_compressor(level), libdeflate_free_compressor);
-  bytes made(libdeflate_zlib_compress_bound(context.get(), content.size()));
-  made.resize(libdeflate_zlib_compress(context.get(), content.data(), content.size(), made.data(), made.size()));
-  return made;
-}
-
-// Stored blocks, codes that are fixed (short data) and codes in the stream.
-TEST(HostileCodec, ReportsDeflateStreamsWithoutTheirEnd) {
-  const auto ends_early = [](const std::string& name, std::size_t has, const std::string& made) {
-    return name + " stream ends early: its " + std::to_string(has) + " bytes decode to " + made;
-  };
-  for (const int level : {0, 1, 6}) {
-    for (const std::size_t size : {std::size_t{5}, std::size_t{700}}) {
-      const bytes content = smooth_bytes(size, 3), stream = zlib_stream(content, level);
-      for (std::size_t has = 0; has < stream.size(); ++has)
-        EXPECT_TRUE(refusal(kZlib, size, bytes(stream.begin(), stream.begin() + static_cast<std::ptrdiff_t>(has)))
-                        .starts_with(ends_early("zlib", has, "")))
-            << has << " of " << stream.size();
-    }
-  }
-  const bytes content = smooth_bytes(700, 3), stored = zlib_stream(content, 0), member = gzip_member(content);
-  EXPECT_EQ(refusal(kZlib, 700, bytes(stored.begin(), stored.begin() + 107)),
-            ends_early("zlib", 107, "100 and more should follow"));
-  EXPECT_EQ(refusal(kGzip, 1400, member + bytes(member.begin(), member.end() - 1)),
-            ends_early("gzip", 2 * member.size() - 1, "1400 and more should follow"));
-  bytes damaged = zlib_stream(content, 6);
-  damaged[0] = std::byte{0};
-  EXPECT_EQ(refusal(kZlib, 700, damaged), "zlib stream of " + std::to_string(damaged.size()) + " bytes is damaged");
-  damaged = zlib_stream(content, 6);
-  damaged.back() ^= std::byte{1};
-  EXPECT_EQ(refusal(kZlib, 700, damaged), "zlib stream of " + std::to_string(damaged.size()) + " bytes is damaged");
+            "gzip stream is damaged or ends early, in the member at byte " + std::to_string(first));
 }
 
 class HostileBlosc : public testing::Test {

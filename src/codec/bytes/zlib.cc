@@ -2,7 +2,6 @@
 #include <libdeflate.h>
 
 #include "codec/byte_codecs.h"
-#include "codec/bytes/deflate_end.h"
 #include "codec/codec_members.h"
 #include "codec/device_form.h"
 #include "codec/library_contexts.h"
@@ -38,7 +37,7 @@ class zlib_codec final : public byte_codec {
         scratch.out_of_room = true;
         return error{errc::corrupt_data, fmt::format("zlib stream decodes to more than {} bytes", out.size())};
       default:
-        return damaged_deflate("zlib", encoded, out.size());
+        return error{errc::corrupt_data, fmt::format("zlib stream of {} bytes is damaged or ends early", encoded.size())};
     }
     if (used != encoded.size() && !padded_) {
       return error{errc::corrupt_data,

@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "base/buffer.h"
-#include "codec/bytes/deflate_end.h"
 #include "codec/codec_chain.h"
 #include "codec/device_form.h"
 #include "codec/library_contexts.h"
@@ -122,7 +121,7 @@ class deflate_codec final : public decoding_codec {
                                            &made);
       if (code == LIBDEFLATE_SUCCESS) return keep_needed(wider.first(made), out);
     }
-    return damaged_deflate("deflate", encoded, with_margin(out.size()));
+    return error{errc::corrupt_data, fmt::format("deflate stream of {} bytes is damaged or ends early", encoded.size())};
   }
 };
 
