@@ -143,7 +143,8 @@ int list(const session& speak, const list_arguments& given) {
     for (const row& each : rows) text += printable(each.name) + "\n";
     status = speak.print(text);
   } else {
-    status = speak.print(given.format == "csv" ? csv_for(STDOUT_FILENO, csv_of(rows)) : text_of(rows, given.long_lines));
+    status =
+        speak.print(given.format == "csv" ? csv_for(STDOUT_FILENO, csv_of(rows)) : text_of(rows, given.long_lines));
   }
   return status == kOk && !complete ? kFailed : status;
 }

@@ -168,8 +168,8 @@ json strict(const json& from) {
   return std::isnan(number) ? "NaN" : number > 0 ? "Infinity" : "-Infinity";
 }
 
-// Its lines. A document may be shown on a terminal, so that control characters which RFC 8259 permits in texts (U+007F to
-// U+009F) are escaped like the others.
+// Its lines. A document may be shown on a terminal, so that control characters which RFC 8259 permits in texts (U+007F
+// to U+009F) are escaped like the others.
 std::string document_text(const json& document) {
   std::string out;
   const std::string text = document.dump(2);

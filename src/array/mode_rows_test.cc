@@ -58,8 +58,8 @@ template <class T>
 void expect_all_shapes() {
   const std::size_t block = 512 / sizeof(T);
   for (const std::size_t rows : {1, 2, 3, 6}) {
-    for (const std::size_t width : {std::size_t{1}, std::size_t{2}, std::size_t{5}, block - 1, block, block + 1,
-                                    block + 2, 2 * block + 37}) {
+    for (const std::size_t width :
+         {std::size_t{1}, std::size_t{2}, std::size_t{5}, block - 1, block, block + 1, block + 2, 2 * block + 37}) {
       expect_modes<T>(rows, width, 1, false, 3);
       expect_modes<T>(rows, width, 3, true, 2);
     }

@@ -229,9 +229,8 @@ result<http_exchange::appetite> http_read::body(std::span<const std::byte> bytes
     const std::uint64_t room = wanted_.destination.empty() ? byte_range::kAll : wanted_.destination.size();
     const std::uint64_t most = std::min(wanted_.max_bytes, room);
     if (bytes.size() > most - gathered_)
-      return error(
-          errc::corrupt_data,
-          fmt::format("the object is longer than {}, which is the most that can be right", counted(most, "byte")));
+      return error(errc::corrupt_data, fmt::format("the object is longer than {}, which is the most that can be right",
+                                                   counted(most, "byte")));
     PENSTOCK_TRY(gather(bytes));
     return appetite::more;
   }

@@ -44,8 +44,8 @@ class gzip_codec final : public byte_codec {
           scratch.out_of_room = true;
           return error{errc::corrupt_data, fmt::format("gzip stream decodes to more than {} bytes", out.size())};
         default:
-          return error{errc::corrupt_data,
-                       fmt::format("gzip stream is damaged or ends early, in the member at byte {}", encoded.size() - left)};
+          return error{errc::corrupt_data, fmt::format("gzip stream is damaged or ends early, in the member at byte {}",
+                                                       encoded.size() - left)};
       }
       done += made;
       at += used;

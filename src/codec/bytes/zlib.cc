@@ -37,7 +37,8 @@ class zlib_codec final : public byte_codec {
         scratch.out_of_room = true;
         return error{errc::corrupt_data, fmt::format("zlib stream decodes to more than {} bytes", out.size())};
       default:
-        return error{errc::corrupt_data, fmt::format("zlib stream of {} bytes is damaged or ends early", encoded.size())};
+        return error{errc::corrupt_data,
+                     fmt::format("zlib stream of {} bytes is damaged or ends early", encoded.size())};
     }
     if (used != encoded.size() && !padded_) {
       return error{errc::corrupt_data,

@@ -121,7 +121,8 @@ class deflate_codec final : public decoding_codec {
                                            &made);
       if (code == LIBDEFLATE_SUCCESS) return keep_needed(wider.first(made), out);
     }
-    return error{errc::corrupt_data, fmt::format("deflate stream of {} bytes is damaged or ends early", encoded.size())};
+    return error{errc::corrupt_data,
+                 fmt::format("deflate stream of {} bytes is damaged or ends early", encoded.size())};
   }
 };
 
