@@ -125,6 +125,7 @@ class TestInfo:
 
     @pytest.mark.parametrize(("kind", "name"), [("M8[25s]", "datetime64[25s]"), ("m8[ns]", "timedelta64[ns]")])
     def test_times_have_their_unit(self, tmp_path: Path, kind: str, name: str) -> None:
+        ps.create_group(tmp_path / "g.zarr")
         ps.create_array(tmp_path / "g.zarr" / "t", data=np.arange(3).astype(kind), chunks=(3,))
         target = tmp_path / "g.zarr" / "t"
         for verb in ("info", "tree", "head", "read", "plan"):

@@ -87,8 +87,8 @@ def create_array(
         bytes of a shard in memory. A list of lengths for a dimension makes a rectilinear grid of shards.
     codecs
         "auto" (zstd; for floats, complex numbers and times Blosc with zstd and a shuffle), or a list of names ("zstd",
-        or "zstd:5" with its level), JSON objects or codec objects of zarr or numcodecs; for sharded arrays, those of the
-        inner chunks. If no codec turns arrays into bytes, one is added.
+        or "zstd:5" with its level), JSON objects or codec objects of zarr or numcodecs; for sharded arrays, those of
+        the inner chunks. If no codec turns arrays into bytes, one is added.
 
     fill_value
         None: zeros, the empty string, NaT.
