@@ -136,6 +136,49 @@ def test_an_open_group_is_a_target(tmp_path, zarr_format):
         ps.copy(array, ps.open(tmp_path / "g", mode="r"), "z")
 
 
+def one_place_as_two(kind, folder):
+    """A source and a target that are the same node, or one that holds the source, although their URIs differ."""
+    if kind == "obstore":
+        store = pytest.importorskip("obstore").store.MemoryStore()
+        ps.save(store, VALUES)
+        return store, store
+    if kind == "fsspec":
+        pytest.importorskip("fsspec")
+        ps.save(folder / "a.zarr", VALUES)
+        return folder / "a.zarr", zarr.storage.FsspecStore.from_url(f"file://{folder / 'a.zarr'}")
+    if kind == "zip":
+        ps.save(folder / "a.zip", VALUES)
+        (folder / "b.zip").symlink_to("a.zip")
+        return folder / "a.zip", folder / "b.zip"
+    ps.save(folder / "g.zarr", a=VALUES)
+    (folder / "link").symlink_to("g.zarr")
+    if kind == "folder":
+        return folder / "g.zarr" / "a", folder / "link"
+    return folder / "link" / "a", folder / "g.zarr"
+
+
+@pytest.mark.parametrize("kind", ["obstore", "fsspec", "zip", "folder", "link"])
+def test_a_source_is_not_erased_under_another_name(kind, tmp_path):
+    source, target = one_place_as_two(kind, tmp_path)
+    with pytest.raises(ps.InvalidArgumentError, match="copied into itself"):
+        ps.rechunk(source, target, (20, 30), overwrite=True)
+    a = ps.open(source)
+    assert same(a[...], VALUES)
+    assert a.chunks != (20, 30)
+
+
+def test_equal_nodes_of_two_stores_are_copied(tmp_path):
+    """Stores that cannot exchange a node: the documents are equal, but not the same."""
+    obstore = pytest.importorskip("obstore")
+    one, other = obstore.store.MemoryStore(), obstore.store.MemoryStore()
+    ps.save(one, a=VALUES)
+    ps.save(other, a=VALUES + 1)
+    before = bytes(other.get("a/zarr.json").bytes())
+    ps.copy(one, other, overwrite=True)
+    assert same(ps.open(other)["a"][...], VALUES)
+    assert bytes(other.get("a/zarr.json").bytes()) == before
+
+
 def test_a_consolidated_group_shows_what_was_copied_into_it(tmp_path):
     ps.save(tmp_path / "g", a=VALUES)
     group = ps.consolidate_metadata(tmp_path / "g")

@@ -173,6 +173,10 @@ error stands_in_the_way(std::string_view key) {
 
 result<> erase_node(store& in, const std::string& prefix, bool for_array) {
   PENSTOCK_ASSIGN(const node_objects objects, node_objects::find(in, prefix));
+  return erase_node(in, prefix, objects, for_array);
+}
+
+result<> erase_node(store& in, const std::string& prefix, const node_objects& objects, bool for_array) {
   for (const std::string& key : objects.others())
     if (for_array && is_chunk_key(key, "", false)) return stands_in_the_way(key);
   const auto erase = [&](const std::string& key) -> result<> {

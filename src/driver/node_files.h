@@ -57,5 +57,7 @@ error stands_in_the_way(std::string_view key);
 /// Erases a node: the documents first, then its chunks and the nodes below it. Other objects remain.
 /// \param for_array  Refuses, before anything is erased, if another object's key is that of a chunk.
 result<> erase_node(store& in, const std::string& prefix, bool for_array = false);
+/// The same with the objects that `find` returned.
+result<> erase_node(store& in, const std::string& prefix, const node_objects& objects, bool for_array);
 
 }  // namespace penstock::inline v0

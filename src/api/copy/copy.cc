@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "api/copy/array_copy.h"
+#include "api/copy/source_overlap.h"
 #include "array/list_items.h"
 #include "base/nearest_word.h"
 #include "driver/node_files.h"
@@ -21,6 +22,7 @@
 #include "driver/zarr_nodes.h"
 #include "engine/array_state.h"
 #include "format/zarr/zarr_data_type.h"
+#include "format/zarr/zarr_v2.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -256,7 +258,24 @@ class copier {
 };
 
 // The store and the location in it, as a text that is equal for two names of one location.
-std::string place_text(const store& in, const std::string& prefix) { return child_uri(in.uri(), prefix) + "/"; }
+std::string place_text(const store& in, const std::string& prefix) { return real_place(child_uri(in.uri(), prefix)); }
+
+// The documents of the nodes that are copied, if these are in stores.
+std::vector<source_document> documents_of(const copy_plan& plan) {
+  std::vector<source_document> out;
+  for (const planned_node& each : plan.nodes) {
+    if (const auto* a = std::get_if<array>(&each.from)) {
+      const array_state& state = a->state();
+      if (is_zarr(state.format))
+        out.push_back({state.store, state.prefix + std::string(state.format == "zarr2" ? kZarrayKey : kZarrKey)});
+    } else {
+      const group_state& state = std::get<group>(each.from).state();
+      if (!state.members)
+        out.push_back({state.store, state.prefix + std::string(state.format == "zarr2" ? kZgroupKey : kZarrKey)});
+    }
+  }
+  return out;
+}
 
 struct copy_source {
   std::shared_ptr<penstock::context> context;
@@ -271,13 +290,13 @@ copy_source source_of(const node& from) {
     const array_state& state = a->state();
     // The store of a file is its folder.
     const bool in_zarr = is_zarr(state.format);
-    return {state.context, state.store, in_zarr ? place_text(*state.store, state.prefix) : state.uri + "/", in_zarr,
-            format_of(state.format)};
+    std::string where = in_zarr ? place_text(*state.store, state.prefix) : real_place(state.uri);
+    return {state.context, state.store, std::move(where), in_zarr, format_of(state.format)};
   }
   const group_state& state = std::get<group>(from).state();
   const bool in_zarr = !state.members;
-  return {state.context, state.store, in_zarr ? place_text(*state.store, state.prefix) : state.uri + "/", in_zarr,
-          format_of(state.format)};
+  std::string where = in_zarr ? place_text(*state.store, state.prefix) : real_place(state.uri);
+  return {state.context, state.store, std::move(where), in_zarr, format_of(state.format)};
 }
 
 /// Whether the destination exists and must be replaced.
@@ -350,7 +369,9 @@ result<copy_report> copy(const node& from, const place& to, const copy_options& 
       PENSTOCK_TRY(fresh->commit());
       return all.report;
     }
-    PENSTOCK_TRY(erase_node(*to.store, prefix, !is_group));
+    PENSTOCK_ASSIGN(const node_objects replaced, node_objects::find(*to.store, prefix));
+    PENSTOCK_TRY(check_apart(documents_of(plan), *to.store, prefix, replaced));
+    PENSTOCK_TRY(erase_node(*to.store, prefix, replaced, !is_group));
   }
   copier all(to.store, options);
   all.report.omitted = plan.report.omitted;
