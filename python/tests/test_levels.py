@@ -29,7 +29,7 @@ def four(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def mean(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     with np.errstate(all="ignore"):
-        means = np.nanmean(four(x.astype("f8")), -1)
+        means = np.nanmean(four(x.astype("c16" if x.dtype.kind == "c" else "f8")), -1)
     return (np.floor(means + 0.5) if x.dtype.kind in "iu" else means).astype(x.dtype)
 
 
@@ -44,7 +44,7 @@ RULES: dict[str, Callable[[Any], Any]] = {"mean": mean, "nearest": lambda x: x[.
 
 @matrix
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("dtype", ["u1", "i2", ">u4", "f4", "f8"])
+@pytest.mark.parametrize("dtype", ["u1", "i2", ">u4", "f2", "f4", "f8", "c8"])
 def test_levels_equal_numpys(rule: str, dtype: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(4)
     for number, shape in enumerate([(37, 21), (5, 19, 30), (2, 3, 16, 9)]):
@@ -68,6 +68,15 @@ def test_levels_equal_numpys(rule: str, dtype: str, tmp_path: Path) -> None:
             theirs = zarr.open_array(str(where / str(level)), mode="r")
             np.testing.assert_array_equal(theirs[...], expected)
             expected = RULES[rule](expected)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "rule", "says"),
+    [("bfloat16", "mean", "have no mean"), ("c16", "mode", "have no mode"), ("string", "nearest", "have no levels")],
+)
+def test_types_without_a_rule_are_refused(dtype: str, rule: str, says: str, tmp_path: Path) -> None:
+    with pytest.raises(ps.UnsupportedError, match=says):
+        ps.create_levels(tmp_path / "a", shape=(0, 4), dtype=dtype, chunks=(2, 2), resampling=rule)
 
 
 def test_nan_is_excluded_from_means(tmp_path: Path) -> None:

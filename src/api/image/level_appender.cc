@@ -38,13 +38,21 @@ void halve(std::byte* to, const std::byte* from, std::ptrdiff_t row, std::ptrdif
   halve_rows(to, (width + 1) / 2 * type.item_bytes(), from, row, pixel, rows, width, how);
 }
 
+// The types of `halve_rows`: it computes halves of 16 bits, and complex numbers, without a conversion.
+bool has_mean(const dtype& type) noexcept {
+  const std::uint32_t item = type.item_bytes();
+  if (type.kind() == dtype_kind::floating) return true;
+  if (type.kind() == dtype_kind::complex) return item == 8 || item == 16;
+  return has_weighted_means(type);
+}
+
 result<> check_rule(const dtype& type, level_rule rule) {
-  const bool fits = rule == level_rule::mean   ? has_weighted_means(type)
-                    : rule == level_rule::mode ? has_mode(type) && !type.variable_length()
-                                               : !type.variable_length();
+  if (type.variable_length())
+    return error(errc::unsupported, fmt::format("values of {} have no levels: their size is not fixed", type.name()));
+  const bool fits = rule == level_rule::mean ? has_mean(type) : rule == level_rule::mode ? has_mode(type) : true;
   if (fits) return {};
   return error(errc::unsupported, fmt::format("values of {} have no {}: 'nearest' accepts any type of fixed size",
-                                              type.name(), method_of(rule)));
+                                              type.name(), rule == level_rule::mean ? "mean" : "mode"));
 }
 
 }  // namespace
