@@ -86,7 +86,10 @@ def _open(uri: str, threads: int, storage: str) -> Array | Group:
     name = os.fsencode(uri)
     if _core.is_shard_pattern(name) and _core.shard_format_by_name(name) in ("parquet", "arrow"):
         return storage_flags.open_source(uri, given, context)
-    return storage_flags.with_used_options(lambda used: open(uri, mode="r", context=context, **used), given)
+    made: Array | Group = storage_flags.with_used_options(
+        lambda used: open(uri, mode="r", context=context, **used), given
+    )
+    return made
 
 
 def _system_name(image: _core.Array) -> str:

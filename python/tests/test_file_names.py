@@ -71,6 +71,29 @@ def test_a_path_that_does_not_exist_is_reported(tmp_path: Path) -> None:
         ps.open(tmp_path / "a.zip" / "y")
 
 
+def test_the_probable_target_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path / "home"
+    for folder in (tmp_path, home):
+        ps.save(folder / "weather.zarr", x=VALUES)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(home))
+    for typed, meant in (
+        ("weathr.zarr", "weather.zarr"),
+        (str(tmp_path / "weather.zar"), str(tmp_path / "weather.zarr")),
+        ("~/weather.zarr", str(home / "weather.zarr")),
+        ("s3:/bucket/weather.zarr", "s3://bucket/weather.zarr"),
+        ("https:/host/weather.zarr", "https://host/weather.zarr"),
+    ):
+        with pytest.raises(ps.NotFoundError) as caught:
+            ps.open(typed)
+        assert caught.value.notes == (f"did you mean '{meant}'?",), typed
+        assert isinstance(caught.value, FileNotFoundError)
+    for typed in ("climate.zarr", "~/climate.zarr", "nowhere/weather.zarr"):
+        with pytest.raises(ps.NotFoundError) as caught:
+            ps.open(typed)
+        assert "did you mean" not in str(caught.value)
+
+
 def test_a_folder_of_files_names_some_of_them(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("x")
     with pytest.raises(FileNotFoundError) as missing:

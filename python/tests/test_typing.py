@@ -24,6 +24,8 @@ reveal_type(a.read(device="cuda:0"))
 reveal_type(a.read(out=np.empty(3, np.float32)))
 reveal_type(ps.encode("zstd", a[:]))
 reveal_type(a.nchunks)
+reveal_type(ps.open("x.tif"))
+reveal_type(ps.open("x.tif", unpack=True))
 """
 WANTED = [
     "penstock.core.array.Array",
@@ -34,6 +36,8 @@ WANTED = [
     "numpy.ndarray[",
     "builtins.bytes",
     "builtins.int",
+    "penstock.core.array.Array | penstock.core.group.Group",
+    "penstock.geo.unpacked.UnpackedArray",
 ]
 
 

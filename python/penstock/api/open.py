@@ -6,8 +6,9 @@ import contextlib
 import itertools
 import os
 import pathlib
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 from penstock import _core
 from penstock.api.drivers import open_by_name, open_found, open_references
@@ -27,6 +28,9 @@ from penstock.target.local import path_here
 from penstock.target.place import check_path
 
 
+@overload
+def open(target: Any, path: str | None = ..., *, unpack: Literal[True], **options: Any) -> UnpackedArray: ...
+@overload
 def open(
     target: Any,
     path: str | None = "",
@@ -45,7 +49,26 @@ def open(
     unpack: bool = False,
     device: str | None = None,
     **format_options: Any,
-) -> Array | Group:
+) -> Array | Group: ...
+def open(
+    target: Any,
+    path: str | None = "",
+    *,
+    mode: str | None = None,
+    context: Context | None = None,
+    cache_index: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+    use_consolidated: bool | None = None,
+    page: int | Sequence[int] = 0,
+    level: int | None = None,
+    layout: str | None = None,
+    bands: Sequence[int] | None = None,
+    mask: bool = False,
+    ifd: int | None = None,
+    unpack: bool = False,
+    device: str | None = None,
+    **format_options: Any,
+) -> Any:
     """Open an array or a group. The format is read from the data, never guessed from the name alone.
 
     Parameters
@@ -166,7 +189,7 @@ def open(
     if unpack:
         if is_device(device):
             raise UnsupportedError("unpacked reads end in host memory: device must be None with unpack=True")
-        return UnpackedArray(node)  # type: ignore[arg-type, return-value]
+        return UnpackedArray(node)  # type: ignore[arg-type]
     if device is not None and is_device(device):
         _export_to(node, device)
     return node
@@ -246,8 +269,28 @@ def _check_is_there(target: Any) -> None:
     if os.path.isdir(path) and (suffix := _shards_in(path)) is not None:
         text = f"'{path}' is a folder of {suffix} files, which open_shards('{os.path.join(path, '*' + suffix)}') opens"
         raise NotFoundError(text) from None
-    if not os.path.exists(path) and os.path.isdir(os.path.dirname(os.path.abspath(path))):
-        raise NotFoundError(f"the file or folder '{path}' does not exist") from None
+    if os.path.exists(path):
+        return
+    hint = _meant_by(path)
+    if hint is not None or os.path.isdir(os.path.dirname(os.path.abspath(path))):
+        notes = () if hint is None else (f"did you mean '{hint}'?",)
+        raise NotFoundError(f"there is no file or folder '{path}'", *notes) from None
+
+
+def _meant_by(path: str) -> str | None:
+    """What a path that does not exist was probably meant to be: a URI, a path of the home folder, the nearest name."""
+    if found := re.match(r"(https?|s3|gs):/(?!/)", path):
+        return f"{found[1]}://{path[found.end() :]}"
+    if path.startswith("~") and os.path.exists(home := os.path.expanduser(path)):
+        return home
+    folder, name = os.path.split(path.rstrip("/"))
+    try:
+        with os.scandir(folder or ".") as entries:
+            names = [each.name for each in itertools.islice(entries, 10_000) if each.name != name]
+    except OSError:
+        return None
+    nearest = _core.nearest_word(name, names)
+    return os.path.join(folder, nearest) if nearest else None
 
 
 def _shards_in(folder: str) -> str | None:

@@ -74,7 +74,8 @@ def with_used_options(opening: Callable[[dict[str, Any]], Node], options: dict[s
 
 def _open_with(uri: str, options: dict[str, Any], context: Context | None) -> Array | Group:
     try:
-        return open(uri, mode="r", context=context, **options)
+        made: Array | Group = open(uri, mode="r", context=context, **options)
+        return made
     except NotFoundError:
         if not _core.is_shard_pattern(os.fsencode(uri)):
             with contextlib.suppress(NotFoundError, InvalidArgumentError):

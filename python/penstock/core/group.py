@@ -254,10 +254,18 @@ class Group(_core.Group):
         return len(self.keys())
 
     def members(self, max_depth: int | None = 0) -> Iterator[tuple[str, Array | Group]]:
-        """Yield (path, node) of each direct child and of all nodes up to `max_depth` levels below them (None: all
-        levels).
+        """Yield (path, node) of each direct child and of all nodes up to `max_depth` levels below them.
 
-        HDF5: if a link leads to a group that contains it, the group's members are not yielded again.
+        Parameters
+        ----------
+        max_depth
+            None: all levels. HDF5: if a link leads to a group that contains it, the group's members are not yielded
+            again.
+
+        Yields
+        ------
+        tuple of str and Array or Group
+            The path relative to this group, and the open node.
         """
         yield from _members_below(self, max_depth, (_core.group_identity(self),))
 
