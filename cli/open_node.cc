@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 
 #include <penstock/open.h>
@@ -121,11 +122,23 @@ std::vector<std::string> names_next_to(const session& speak, const std::string& 
   return out;
 }
 
+/// The URI that a path with one slash after its scheme was meant to be; empty for other paths.
+std::string uri_meant_by(const std::string& path) {
+  for (const std::string_view scheme : {"http:", "https:", "s3:", "gs:"}) {
+    if (!path.starts_with(scheme)) continue;
+    const std::string rest = path.substr(scheme.size());
+    if (rest.starts_with('/') && !rest.starts_with("//")) return fmt::format("{}/{}", scheme, rest);
+  }
+  return {};
+}
+
 }  // namespace
 
 result<opened> open_node(const session& speak, const std::string& uri, unsigned threads) {
   auto found = open_found(speak, uri, threads, true);
   if (found.ok() || found.error().code() != errc::not_found) return found;
+  if (const std::string meant = uri_meant_by(uri); !meant.empty())
+    return std::move(found).error().note(fmt::format("did you mean '{}'?", meant));
   std::string path = uri;
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   const std::size_t slash = path.rfind('/');

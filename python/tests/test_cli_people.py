@@ -327,6 +327,7 @@ def test_mistyped_words_are_suggested(group: Path, run: Run):
     assert "did you mean '--threads'?" in run("check", group, "--thread", "2")[2]
     assert f"did you mean '{group}/t2m'?" in run("info", group / "t2n")[2]
     assert "did you mean" not in run("info", group / "precipitation")[2]
+    assert "did you mean 's3://bucket/x.zarr'?" in run("info", "s3:/bucket/x.zarr")[2]
 
 
 def test_mistyped_values_are_suggested(group: Path, tmp_path: Path, run: Run):
