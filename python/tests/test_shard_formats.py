@@ -12,11 +12,20 @@ from typing import Any
 import numpy as np
 import penstock as ps
 import pytest
+from penstock import _core
+from penstock.shards.names import FORMATS
+from penstock.target.sniff import format_by_name
 from support.program import run_program
 
 h5py = pytest.importorskip("h5py")
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
+
+
+def test_the_formats_of_python_are_those_of_the_engine() -> None:
+    found = {format_by_name(f"x{ending}") for ending in _core.shard_endings(b"")}
+    assert found == {*FORMATS, "npz"}  # a member of an archive is not a value of `format=`
+
 
 LENGTHS = [5, 0, 17, 1, 40, 0, 9]
 
