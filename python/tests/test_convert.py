@@ -152,8 +152,8 @@ def verb(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_a_failed_conversion_leaves_no_file(tmp_path: Path) -> None:
     pytest.importorskip("h5py")
     ps.create_array(tmp_path / "a.zarr", data=np.arange(3).astype("M8[s]"))
-    with pytest.raises(ps.UnsupportedError, match="no type for datetime64"):
-        ps.convert(tmp_path / "a.zarr", tmp_path / "b.h5")
+    with pytest.raises(ps.UnsupportedError, match="NetCDF has no type for datetime64"):
+        ps.convert(tmp_path / "a.zarr", tmp_path / "b.nc")
     ps.create_array(tmp_path / "c.zarr", data=VALUES, chunks=(2, 8))
     victim = next(path for path in (tmp_path / "c.zarr").rglob("*") if path.is_file() and path.name != "zarr.json")
     victim.write_bytes(victim.read_bytes()[:-4])

@@ -248,3 +248,19 @@ def test_folders_of_hdf5_files_are_created_or_named(tmp_path: Path) -> None:
     assert np.array_equal(ps.convert(tmp_path / "a.npy", tmp_path / "b" / "c" / "a.h5")["a"][...], VALUES)
     with pytest.raises(ps.StorageError, match=r"a.npy/c.h5' failed: (Not a directory|File exists)"):
         ps.convert(tmp_path / "a.npy", tmp_path / "a.npy" / "c.h5")
+
+
+@pytest.mark.parametrize("kind", ["<M8[s]", "<M8[10ms]", "<m8[D]"])
+def test_times_have_h5pys_type(tmp_path: Path, kind: str) -> None:
+    """An opaque type with NumPy's type as its tag, which Penstock and h5py read as times."""
+    h5py = pytest.importorskip("h5py")
+    values = np.array([[1, -5], [np.iinfo("i8").min, 2**40]], "i8").astype(kind)
+    ps.create_array(tmp_path / "x.zarr", data=values, chunks=(1, 2))
+    ps.convert(tmp_path / "x.zarr", tmp_path / "x.h5", verify=True)
+    ps.convert(tmp_path / "x.h5", tmp_path / "y.h5", verify=True)
+    for name in ("x.h5", "y.h5"):
+        ((member, found),) = ps.open_group(tmp_path / name).arrays()
+        assert found.dtype == np.dtype(kind)
+        np.testing.assert_array_equal(found[...], values)
+        with h5py.File(tmp_path / name) as file:
+            np.testing.assert_array_equal(file[member][...], values)

@@ -72,6 +72,7 @@ def write_hdf5(
     if chunks is not None:
         rule_text(chunks, "chunks")  # refuses what `copy` refuses
         chunks = [chunks] if hasattr(as_list(chunks), "__index__") and as_list(chunks) != -1 else chunks
+    is_netcdf = path.lower().endswith(_NETCDF)
     draft = f"{path}.{os.getpid()}.{threading.get_ident()}.tmp"
     try:
         with system_errors(f"writing '{path}'"):
@@ -82,10 +83,10 @@ def write_hdf5(
                     _write_image(file, source, image, chunks, told)
                 elif isinstance(source, Array):
                     name = _name_of(source)
-                    _write_array(file, name, source, source.shape, set(), chunks, told)
+                    _write_array(file, name, source, source.shape, set(), chunks, told, is_netcdf)
                     _name_dimensions(file[name], source)
                 else:
-                    _write_group(file, source, chunks, told, path.lower().endswith(_NETCDF))
+                    _write_group(file, source, chunks, told, is_netcdf)
             if verify:
                 made: Any = open(draft, mode="r")
                 _verify(source, made if image is None else {image.name: made[image.name]})
@@ -231,7 +232,7 @@ def _write_members(
             own = {name: length for name, length in own.items() if name in (node.dimension_names or ())} or None
         shape, folder = grown.get(path, node.shape), path.rpartition("/")[0]
         path = _stored_path(path, node) if netcdf else path
-        _write_array(file, path, node, shape, unlimited.get(folder, set()), own, told)
+        _write_array(file, path, node, shape, unlimited.get(folder, set()), own, told, netcdf)
         scales.setdefault(folder, []).append((path, node))
     numbers = itertools.count()
     for folder, arrays in scales.items():
@@ -330,7 +331,14 @@ def _name_dimensions(made: Any, source: Array) -> None:
 
 
 def _write_array(
-    file: Any, path: str, source: Array, shape: tuple[int, ...], unlimited: set[str], chunks: Any, told: Told
+    file: Any,
+    path: str,
+    source: Array,
+    shape: tuple[int, ...],
+    unlimited: set[str],
+    chunks: Any,
+    told: Told,
+    netcdf: bool,
 ) -> None:
     """A dataset of `shape`, whose elements after those of `source` have the fill value. The dimensions in `unlimited`,
     and those that grow in the source, can grow."""
@@ -341,8 +349,12 @@ def _write_array(
     dtype: Any = source.dtype
     if dtype.kind == "U" or (dtype.kind in "OT" and h5py.check_vlen_dtype(dtype) is None):
         dtype = h5py.string_dtype("ascii" if _has_bytes(source) else "utf-8")
+    elif dtype.kind in "mM" and not netcdf and shape == source.shape and np.datetime_data(dtype)[0] != "generic":
+        dtype = h5py.opaque_dtype(dtype)  # with NumPy's type as its tag
     elif dtype.kind in "mM" or dtype.name in NAMED_TYPES:
-        raise UnsupportedError(f"HDF5 has no type for {source.dtype}", f"array '{source.uri}'")
+        raise UnsupportedError(
+            f"{'NetCDF' if netcdf else 'HDF5'} has no type for {source.dtype}", f"array '{source.uri}'"
+        )
     grows = [name in unlimited for name in source.dimension_names or (None,) * source.ndim]
     for d, most in enumerate(storage_of(source).get("maxshape") or ()):
         grows[d] |= most is None
@@ -402,6 +414,8 @@ def _has_bytes(source: Array) -> bool:
 
 def _put(made: Any, box: tuple[slice, ...], values: Any, source: Array) -> None:
     """Write a part. h5py has no UCS-4 text; it writes text from objects."""
+    if values.dtype.kind in "mM":
+        values = values.astype(made.dtype)
     try:
         made[box] = values.astype(object) if values.dtype.kind == "U" else values
     except ValueError as error:
@@ -412,7 +426,7 @@ def _put(made: Any, box: tuple[slice, ...], values: Any, source: Array) -> None:
 
 def _fill_value(source: Array, dtype: Any) -> Any:
     fill = source.fill_value
-    return None if fill is None or dtype.kind == "O" else fill
+    return None if fill is None or dtype.kind in "OmM" else fill  # h5py does not convert times
 
 
 def _attributes_of(source: Array | Group) -> dict[str, Any]:
