@@ -50,6 +50,69 @@ def test_text_of_variable_length(tmp_path: Path, encoding: str) -> None:
         penstock.open(tmp_path / "v.h5", "wrong")
 
 
+ARRAYS: dict[str, np.dtype[Any]] = {
+    "text": np.dtype((h5py.string_dtype(), (2, 3))),
+    "lists": np.dtype((h5py.vlen_dtype("i2"), (2,))),
+    "member": np.dtype([("t", h5py.string_dtype(), (2,)), ("k", "i4")]),
+    "compounds": np.dtype([("a", [("t", h5py.string_dtype()), ("x", "f4")], (2,)), ("k", "i4")]),
+}
+
+
+def _filled(dtype: np.dtype[Any], shape: tuple[int, ...]) -> np.ndarray:
+    out = np.zeros(shape + dtype.shape, dtype.base)
+    if dtype.base.names:
+        for name in dtype.base.names:
+            out[name] = _filled(dtype.base[name], shape + dtype.shape)
+        return out
+    for i, at in enumerate(np.ndindex(out.shape)):
+        is_text = h5py.check_string_dtype(dtype.base) is not None
+        out[at] = f"ü{i}" if is_text else np.arange(i % 4, dtype="i2") if dtype.base.kind == "O" else i
+    return out
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.void):
+        return [_plain(each) for each in value]
+    if isinstance(value, np.ndarray):
+        return [_plain(each) for each in value]
+    return value.decode() if isinstance(value, bytes) else value
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_arrays_of_text_and_lists(tmp_path: Path, name: str) -> None:
+    """The axes within an element are those of the source's elements."""
+    dtype = ARRAYS[name]
+    layout = h5py.VirtualLayout((7,), dtype)
+    for i in range(2):
+        with h5py.File(tmp_path / f"s{i}.h5", "w") as file:
+            file.create_dataset("x", (3,), dtype, chunks=(2,) if i else None)[...] = _filled(dtype, (3,))
+        layout[3 * i : 3 * i + 3] = h5py.VirtualSource(f"s{i}.h5", "x", (3,))
+    with h5py.File(tmp_path / "v.h5", "w", libver="latest") as file:
+        file.create_virtual_dataset("v", layout)
+        again = h5py.VirtualLayout((2,), dtype)
+        again[...] = h5py.VirtualSource(file["v"])[2:4]
+        file.create_virtual_dataset("of virtual", again)
+    for dataset in ("v", "of virtual"):
+        with h5py.File(tmp_path / "v.h5") as file:
+            want = file[dataset][...]
+        got = penstock.open(tmp_path / "v.h5", dataset)[...]
+        assert got.shape == want.shape
+        assert _plain(got) == _plain(want)
+
+
+@pytest.mark.parametrize("source", [np.dtype((h5py.string_dtype(), (3,))), h5py.string_dtype()])
+def test_elements_of_another_shape_are_refused(tmp_path: Path, source: Any) -> None:
+    dtype = np.dtype((h5py.string_dtype(), (2,)))
+    for shape in ((), (1,)):
+        with h5py.File(tmp_path / "v.h5", "w", libver="latest") as file:
+            file.create_dataset("x", shape, source)
+            layout = h5py.VirtualLayout((1,), dtype)
+            layout[...] = h5py.VirtualSource(".", "x", shape)
+            file.create_virtual_dataset("v", layout)
+        with pytest.raises((penstock.UnsupportedError, penstock.CorruptDataError)):
+            penstock.open(tmp_path / "v.h5", "v")
+
+
 def test_lists_of_variable_length(tmp_path: Path) -> None:
     kind = h5py.vlen_dtype(np.dtype("<i4"))
     with h5py.File(tmp_path / "v.h5", "w", libver="latest") as file:

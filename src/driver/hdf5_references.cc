@@ -255,8 +255,10 @@ result<referenced_array> hdf5_references::describe_mapped(hdf5_array from, const
   PENSTOCK_ASSIGN(referenced_array like, describe(from, uri, depth, sources));
   PENSTOCK_ASSIGN(const array references, open_reference(context_, like));
   PENSTOCK_ASSIGN(std::string fill, hdf5_heap_values(from_, from, references.state().layout, memory_limit()).fill());
+  const json* const inner = from.storage.find("shape");
   PENSTOCK_ASSIGN(hdf5_shown_parts shown,
-                  find_shown_parts(std::move(like), std::move(mapped), own_place(), *context_, depth, sources));
+                  find_shown_parts(std::move(like), std::move(mapped), inner->as_array()->size(), own_place(),
+                                   *context_, depth, sources));
   PENSTOCK_ASSIGN(const auto values, hdf5_shown_values::make(shown.shape, std::move(shown.parts), std::move(fill),
                                                              from.variable->items ? from.variable->items->type : json(),
                                                              context_, from_->from()->uri()));

@@ -173,9 +173,14 @@ class virtual_reader {
     hdf5_shown_parts out;
     PENSTOCK_ASSIGN(const shape_list shape, final_shape());
     out.shape = extents(std::span<const std::uint64_t>(shape));
+    const extents& all = like_.metadata.shape;
+    for (std::size_t d = shape.size(); d < all.size(); ++d) out.shape.push_back(all[d]);
     std::uint64_t count = 0;
     for (const pair& each : pairs_) {
       const shape_list theirs = outer_shape(*each.source);
+      if (!has_inner_axes(*each.source))
+        return error(errc::unsupported,
+                     fmt::format("mapping of {}: its elements are arrays of another shape", each.name));
       auto matched = match_hdf5_selections(each.to, shape, each.from, theirs);
       if (!matched.ok()) return std::move(matched).error().note(fmt::format("mapping of {}", each.name));
       for (hdf5_part& part : *matched) {
@@ -346,6 +351,13 @@ class virtual_reader {
     return {all.begin(), all.end() - static_cast<std::ptrdiff_t>(std::min(inner_, all.size()))};
   }
 
+  bool has_inner_axes(const referenced_array& source) const {
+    const extents &mine = like_.metadata.shape, &theirs = source.metadata.shape;
+    return theirs.size() >= inner_ && mine.size() >= inner_ &&
+           std::equal(theirs.end() - static_cast<std::ptrdiff_t>(inner_), theirs.end(),
+                      mine.end() - static_cast<std::ptrdiff_t>(inner_));
+  }
+
   // Dimensions within the elements are the same in both.
   void with_inner_axes(hdf5_part& part, const referenced_array& source, std::size_t theirs) const {
     for (std::size_t i = 0; i < inner_; ++i) {
@@ -378,10 +390,10 @@ result<referenced_array> compose_virtual(referenced_array like, hdf5_array::virt
   return virtual_reader(std::move(like), std::move(parts), inner, self, with, depth, describe).read();
 }
 
-result<hdf5_shown_parts> find_shown_parts(referenced_array like, hdf5_array::virtual_parts parts,
+result<hdf5_shown_parts> find_shown_parts(referenced_array like, hdf5_array::virtual_parts parts, std::size_t inner,
                                           const hdf5_file_place& self, context& with, const hdf5_depth& depth,
                                           const describe_hdf5_sources& describe) {
-  return virtual_reader(std::move(like), std::move(parts), 0, self, with, depth, describe).find();
+  return virtual_reader(std::move(like), std::move(parts), inner, self, with, depth, describe).find();
 }
 
 }  // namespace penstock::inline v0

@@ -112,7 +112,7 @@ struct hdf5_shown_parts {
 /// Finds the parts that a virtual dataset of text or lists of variable length shows. These have no chunks to refer to.
 /// \param like  As in compose_virtual; its element type is not used.
 /// \error As compose_virtual's.
-result<hdf5_shown_parts> find_shown_parts(referenced_array like, hdf5_array::virtual_parts parts,
+result<hdf5_shown_parts> find_shown_parts(referenced_array like, hdf5_array::virtual_parts parts, std::size_t inner,
                                           const hdf5_file_place& self, context& with, const hdf5_depth& depth,
                                           const describe_hdf5_sources& describe);
 
