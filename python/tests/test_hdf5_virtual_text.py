@@ -100,9 +100,11 @@ def test_arrays_of_text_and_lists(tmp_path: Path, name: str) -> None:
         assert _plain(got) == _plain(want)
 
 
-@pytest.mark.parametrize("source", [np.dtype((h5py.string_dtype(), (3,))), h5py.string_dtype()])
-def test_elements_of_another_shape_are_refused(tmp_path: Path, source: Any) -> None:
-    dtype = np.dtype((h5py.string_dtype(), (2,)))
+@pytest.mark.parametrize("item", [h5py.string_dtype(), np.dtype("<i4")])
+@pytest.mark.parametrize("inner", [(), (3,), (2, 2)])
+def test_elements_of_another_shape_are_refused(tmp_path: Path, item: Any, inner: tuple[int, ...]) -> None:
+    """A source without dimensions ended the process."""
+    dtype, source = np.dtype((item, (2,))), np.dtype((item, inner))
     for shape in ((), (1,)):
         with h5py.File(tmp_path / "v.h5", "w", libver="latest") as file:
             file.create_dataset("x", shape, source)
