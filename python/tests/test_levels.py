@@ -85,6 +85,18 @@ def test_nan_is_excluded_from_means(tmp_path: Path) -> None:
     np.testing.assert_array_equal(ps.open(tmp_path / "a", level=1)[...], [[2, np.nan]])
 
 
+def test_masked_rows_are_refused(tmp_path: Path) -> None:
+    rows = np.ma.masked_array(np.zeros((2, 8, 8)), np.arange(128).reshape(2, 8, 8) == 100)
+    with pytest.raises(ps.InvalidArgumentError, match="masked elements"):
+        ps.create_levels(tmp_path / "a.zarr", data=rows, chunks=(1, 4, 4))
+    assert not (tmp_path / "a.zarr").exists()
+    with ps.create_levels(tmp_path / "b.zarr", shape=(0, 8, 8), dtype="f8", chunks=(1, 4, 4)) as w:
+        with pytest.raises(ps.InvalidArgumentError, match="masked elements"):
+            w.append(rows)
+        w.append(np.ma.masked_array(np.ones((2, 8, 8))))
+    assert float(ps.open(tmp_path / "b.zarr")["0"][...].min()) == 1
+
+
 def test_attributes_are_ome_zarr_s(tmp_path: Path) -> None:
     """As in OME-NGFF 0.5: axes in order, one scale for each dataset, then a translation."""
     x = np.zeros((2, 3, 40, 50), "u2")

@@ -108,6 +108,17 @@ def test_writes_merge_replace_and_erase(tmp_path, kind, shards):
         assert np.array_equal(zarr.open_array(store, mode="r")[...], values)
 
 
+@pytest.mark.parametrize("wrap", [False, True])
+def test_masked_elements_are_refused(wrap):
+    values = np.arange(12.0).reshape(3, 4)
+    a = zarr.create_array(MemoryStore(), shape=(3, 4), dtype="f8", chunks=(2, 2))
+    a = pz.wrap(a) if wrap else a
+    with pytest.raises(ValueError, match="masked elements"):
+        a[...] = np.ma.masked_array(values, values > 9)
+    a[...] = np.ma.masked_array(values)
+    np.testing.assert_array_equal(a[...], values)
+
+
 @pytest.mark.parametrize("dtype", ["bool", "i1", "u2", "i8", "f2", "f4", "c8", "c16", "M8[ns]", "S7", "U3"])
 def test_items_of_every_kind(dtype):
     values = np.arange(1, 61).reshape(6, 10).astype("i8").astype(dtype)

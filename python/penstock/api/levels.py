@@ -118,7 +118,7 @@ def create_levels(
         if _device.is_device_value(data)
         else data
     )
-    rows = None if values is None else np.asarray(values)
+    rows = None if values is None else as_host(values)
     if rows is not None:
         shape, dtype = (0, *rows.shape[1:]), rows.dtype if dtype is None else dtype
     if shape is None or dtype is None:

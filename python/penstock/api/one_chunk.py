@@ -60,7 +60,7 @@ def encode(codec: Codecs, x: npt.ArrayLike, dtype: npt.DTypeLike | None = None) 
     >>> ps.decode("zstd", ps.encode("zstd", ["a", "text"], "string"), "string", 2).tolist()
     ['a', 'text']
     """
-    items = np.asarray(unmasked(x))
+    items = unmasked(np.asanyarray(x))
     return testing.encode(items, _chain(codec, items.dtype if dtype is None else dtype, items.shape), dtype)
 
 

@@ -60,7 +60,7 @@ class Tensor:
     __slots__ = ("_values",)
 
     def __init__(self, values: npt.ArrayLike) -> None:
-        found = values._values if isinstance(values, Tensor) else as_host(unmasked(values))
+        found = values._values if isinstance(values, Tensor) else as_host(values)
         if not found.dtype.isnative:
             raise InvalidArgumentError(f"a tensor's bytes are in this machine's order, {found.dtype} is not")
         self._values: npt.NDArray[Any] = found
@@ -158,9 +158,14 @@ def as_host(values: Any, dtype: np.dtype[Any] | None = None) -> npt.NDArray[Any]
 
     This serves PyTorch's tensors of bfloat16 and of floats with eight bits: the array uses their memory, in the dtype
     of ml_dtypes. With `dtype` it is cast.
+
+    Raises
+    ------
+    InvalidArgumentError
+        Elements are masked.
     """
     try:
-        return np.asarray(values, dtype)
+        return unmasked(np.asanyarray(values, dtype))
     except (TypeError, BufferError, RuntimeError):
         if not hasattr(type(values), "__dlpack__"):
             raise

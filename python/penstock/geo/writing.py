@@ -137,7 +137,7 @@ class TiffWriter:
         bands, rows = self._resolve(selection)
         shape = (bands.stop - bands.start, rows.stop - rows.start, self.shape[-1])
         if not isinstance(value, np.ndarray) and hasattr(value, "__array__"):
-            value = np.asarray(value)
+            value = np.asanyarray(value)
         if isinstance(value, np.ma.MaskedArray):
             value = self._filled(value, mask is not None)
         # As in NumPy: the shape of the selection has no axes that an integer dropped.
@@ -362,7 +362,7 @@ def _write_slices(writer: TiffWriter, data: Any, mask: Any, progress: Any) -> No
     shares = Shares(progress, "writing", row_bytes * height)
     for y in range(0, height, rows):
         valid = None if mask is None else np.asarray(mask[y : y + rows])
-        writer.write((..., slice(y, y + rows), slice(None)), np.asarray(data[..., y : y + rows, :]), valid)
+        writer.write((..., slice(y, y + rows), slice(None)), np.asanyarray(data[..., y : y + rows, :]), valid)
         shares.add(row_bytes * min(rows, height - y))
 
 

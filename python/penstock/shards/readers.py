@@ -212,7 +212,7 @@ class _ReaderPart(_Part):
     def box(self, selection: tuple[slice, ...]) -> npt.NDArray[Any]:
         rows = selection[0]
         try:
-            returned = self.reader(self.path, rows.start, rows.stop)
+            returned = np.asanyarray(self.reader(self.path, rows.start, rows.stop))
             if isinstance(returned, np.ma.MaskedArray) and is_masked(returned):
                 text = f"the reader of '{self.name}' returned masked elements for rows [{rows.start}, {rows.stop})"
                 raise InvalidArgumentError(f"{text}: return values.filled(x)")

@@ -18,6 +18,7 @@ from zarr.registry import register_pipeline
 from zarr.storage import StorePath
 
 from penstock import _core
+from penstock.core.data_types import unmasked
 from penstock.core.errors import CorruptDataError, InvalidArgumentError
 from penstock.interop.zarr import gpu as _gpu
 from penstock.interop.zarr.batch import (
@@ -301,6 +302,8 @@ class CodecPipeline(_Base):  # type: ignore[misc]
         self, batch: Sequence[Item], value: Any, drop_axes: tuple[int, ...]
     ) -> tuple[Route, list[WritePiece]]:
         program, route, array = self._admit(batch, value)
+        if isinstance(array, np.ma.MaskedArray):
+            array = unmasked(array)
         if program.write_reason:
             raise _Refused(program.write_reason)
         if _gpu.on_device(array):  # encoded on the host
