@@ -278,6 +278,15 @@ def test_values_are_compared_by_meaning(tmp_path: Path, run: Run, a: np.ndarray,
     assert run("diff", tmp_path / "a.zarr", tmp_path / "b.zarr")[0] == (0 if equal else 1)
 
 
+def test_dimensions_without_names_are_equal(tmp_path: Path, run: Run):
+    for name, given in (("a.zarr", None), ("b.zarr", (None, None)), ("c.zarr", ("y", None))):
+        ps.create_array(tmp_path / name, data=np.zeros((3, 2)), dimension_names=given)
+    ps.save_shards(np.zeros((3, 2)), tmp_path / "d_{}.zarr", rows=2)
+    for name in ("b.zarr", "penstock.shards"):
+        assert run("diff", tmp_path / "a.zarr", tmp_path / name) == (0, "", "")
+    assert "dimensions: () and (y, -)" in run("diff", tmp_path / "a.zarr", tmp_path / "c.zarr")[1]
+
+
 @pytest.mark.parametrize(
     ("a", "b", "equal"),
     [

@@ -345,6 +345,12 @@ def test_a_penstock_error_of_a_reader_keeps_its_type(tmp_path: Path) -> None:
         a[...]
 
 
+def test_joined_arrays_without_names_have_no_list_of_names(tmp_path: Path) -> None:
+    parts = [ps.create_array({}, data=np.full((2, 3), fill), fill_value=fill) for fill in (1.0, 2.0)]
+    assert ps.open_shards(parts).dimension_names is None
+    assert ps.open_shards([parts[0], ps.create_array({}, data=np.ones((1, 3)), fill_value=1.0)]).dimension_names is None
+
+
 def test_masked_elements_of_a_reader_are_refused(tmp_path: Path) -> None:
     def masked(path: str, low: int, high: int) -> Any:
         values = read_rows(path, low, high)

@@ -368,6 +368,17 @@ def test_maps_share_pages(tmp_path: Path) -> None:
     assert views[0][0, 0] == 99
 
 
+def test_names_with_brackets_that_exist_are_not_patterns(tmp_path: Path) -> None:
+    folder = tmp_path / "lr[0.1]"
+    ps.save_shards(np.arange(6.0), folder / "x_{}.npy", rows=2, manifest=None)
+    ps.save_shards(np.zeros(2), tmp_path / "lr0" / "x_{}.npy", rows=2)
+    assert ps.open_shards(folder)[...].tolist() == [0, 1, 2, 3, 4, 5]
+    assert ps.open_shards(tmp_path / "lr[[]0.1]" / "*.npy").shape == (6,)
+    assert ps.open_shards(tmp_path / "lr[0-9]" / "*.npy").shape == (2,)
+    (folder / "x_0.npy").rename(tmp_path / "y[1].npy")
+    assert ps.open_shards(tmp_path / "y[1].npy").shape == (2,)
+
+
 def test_custom_readers(tmp_path: Path) -> None:
     whole = np.arange(200, dtype="<i4").reshape(50, 4)
     lengths = {"a": 20, "b": 0, "c": 30}

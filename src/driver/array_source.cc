@@ -101,7 +101,6 @@ result<array> open_sources(std::vector<array_source> parts, std::size_t axis, st
       return error(errc::unsupported, "the joined arrays have more than 2^64 elements along their axis");
   }
   facts.fill_value.assign(facts.type.item_bytes(), std::byte{0});
-  facts.dimension_names.resize(facts.shape.size());
 
   array_site where;
   where.context = std::move(with);

@@ -169,6 +169,12 @@ result<std::optional<found_shards>> find_one_file(const std::string& name, const
   return found(std::move(out));
 }
 
+// Whether a file or folder of this machine has this name, which may have brackets: `lr[0.1]`.
+bool exists_here(std::string_view name) {
+  std::error_code none;
+  return !has_scheme(name) && std::filesystem::exists(std::filesystem::path(name), none);
+}
+
 }  // namespace
 
 bool is_shard_pattern(std::string_view name) noexcept {
@@ -185,7 +191,7 @@ std::string found_shards::name(std::size_t which) const {
 
 shard_names split_shard_names(std::string_view files) {
   const std::size_t wild = files.find_first_of(kPatternLetters);
-  if (wild == std::string_view::npos) return {std::string(files), {}, {}};
+  if (wild == std::string_view::npos || exists_here(files)) return {std::string(files), {}, {}};
   const std::size_t slash = files.substr(0, wild).rfind('/');
   if (slash == std::string_view::npos) return {".", {}, std::string(files)};
   return {slash == 0 ? "/" : std::string(files.substr(0, slash)), {}, std::string(files.substr(slash + 1))};
@@ -226,7 +232,7 @@ result<found_shards> find_in_folder(shard_names what, place at, std::string_view
 
 result<found_shards> find_shards(std::string_view files, const shard_files_options& options) {
   PENSTOCK_ASSIGN(const std::string name, local_path_of(files));
-  if (!is_shard_pattern(name)) {
+  if (!is_shard_pattern(name) || exists_here(name)) {
     PENSTOCK_ASSIGN(std::optional<found_shards> one, find_one_file(name, options));
     if (one) return std::move(*one);
   }

@@ -160,7 +160,6 @@ result<array> join(std::span<const array> parts, std::size_t axis, std::shared_p
   facts.fill_value = full.front()->state().fill_value;
   facts.codecs_json = full.front()->codecs_json();
   facts.codecs_text = full.front()->codecs_text();
-  facts.dimension_names.resize(facts.shape.size());
   return array(std::make_shared<const array_state>(std::move(where), std::move(*layout), std::move(facts)));
 }
 
