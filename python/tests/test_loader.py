@@ -701,3 +701,20 @@ def test_arguments_that_no_loader_supports_are_named() -> None:
         ps.loader("x.zarr")
     with pytest.raises(ps.InvalidArgumentError, match="got ndarray"):
         ps.loader({"x": np.zeros(3)})
+
+
+def test_an_epoch_that_memory_does_not_hold_is_an_error():
+    program = """
+import resource
+import numpy as np, penstock as ps
+loader = ps.loader(ps.create_array({}, data=np.arange(20), chunks=(5,)), samples=2**32)
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + 2**28, resource.RLIM_INFINITY))
+try:
+    next(iter(loader))
+except ps.ResourceExhaustedError as error:
+    print(error.message)
+resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100, check=True)
+    assert done.stdout == "the system has no memory for the order of 4294967296 samples\n"

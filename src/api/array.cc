@@ -8,6 +8,7 @@
 
 #include "api/check_files.h"
 #include "api/read_source.h"
+#include "array/check_view.h"
 #include "array/chunk_grid.h"
 #include "array/conversion.h"
 #include "base/checked.h"
@@ -37,6 +38,7 @@ result<> check_out(const array_state& state, const resolved_basic& which, const 
   if (!(out.extents == which.shape))
     return error(errc::invalid_argument,
                  fmt::format("out has shape {}, the selection {}", to_string(out.extents), to_string(which.shape)));
+  PENSTOCK_TRY(check_view(out, "out"));
   if (state.type.variable_length() && !options.arena)
     return error(errc::invalid_argument,
                  fmt::format("reading elements of variable length ({}) needs read_options::arena", state.type.name()));

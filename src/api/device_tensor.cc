@@ -6,6 +6,7 @@
 
 #include "api/device_tensor_state.h"
 #include "api/read_source.h"
+#include "array/check_view.h"
 #include "base/checked.h"
 #include "cuda/decode/nvcomp.h"
 #include "cuda/device_values.h"
@@ -72,7 +73,7 @@ result<> check_request(const array_state& state, const resolved_selection& which
   if (!(out->extents == which.shape))
     return error(errc::invalid_argument,
                  fmt::format("out has shape {}, the selection {}", to_string(out->extents), to_string(which.shape)));
-  return {};
+  return check_view(*out, "out");
 }
 
 }  // namespace

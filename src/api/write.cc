@@ -7,6 +7,7 @@
 #include "api/device_tensor_state.h"
 #include "api/fenced_write.h"
 #include "api/read_source.h"
+#include "array/check_view.h"
 #include "array/conversion.h"
 #include "base/checked.h"
 #include "codec/codec_chain.h"
@@ -192,7 +193,7 @@ result<> check_value(const array_state& state, const extents& shape, const tenso
   if (!(value.extents == shape))
     return error(errc::invalid_argument,
                  fmt::format("the value has shape {}, the selection {}", to_string(value.extents), to_string(shape)));
-  return {};
+  return check_view(value, "the value");
 }
 
 result<> write_fenced(const array& to, const basic_selection& which, const tensor_view& value,

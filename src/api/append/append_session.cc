@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "api/fenced_write.h"
+#include "array/check_view.h"
 #include "base/checked.h"
 #include "base/counted.h"
 #include "engine/array_state.h"
@@ -24,7 +25,7 @@ result<> check_rows(const array_state& state, const extents& shape, const tensor
   if (!(rows.type == state.type))
     return error(errc::invalid_argument,
                  fmt::format("the value has dtype {}, the array {}", rows.type.name(), state.type.name()));
-  return {};
+  return check_view(rows, "the value");
 }
 
 result<std::unique_ptr<append_session>> append_session::begin(const array& to, std::size_t axis,

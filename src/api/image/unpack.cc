@@ -14,6 +14,7 @@
 #include <penstock/tiff.h>
 #include "api/image/unpacked_state.h"
 #include "api/read_source.h"
+#include "array/check_view.h"
 #include "driver/metadata_edit.h"
 #include "engine/array_state.h"
 #include "format/tiff/tiff_layout.h"
@@ -102,7 +103,7 @@ result<> unpacked_state::check(const extents& shape, const tensor_view& out) con
   if (!(out.type == type) || !(out.extents == shape))
     return bad_unpacking(fmt::format("out is {} of shape {}, the selection returns {} of shape {}", out.type.name(),
                                      to_string(out.extents), type.name(), to_string(shape)));
-  return {};
+  return check_view(out, "out");
 }
 
 // The target of the conversion; a fill value that is not nodata is converted like other stored values.

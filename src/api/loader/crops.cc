@@ -9,6 +9,7 @@
 #include "api/device_tensor_state.h"
 #include "api/loader/crop_sources.h"
 #include "api/read_source.h"
+#include "array/check_view.h"
 #include "engine/array_state.h"
 #include "engine/borrowed_job.h"
 #include "engine/read_job.h"
@@ -17,7 +18,7 @@ namespace penstock::inline v0 {
 namespace {
 
 result<> check_out(const extents& shape, const tensor_view& out) {
-  if (out.extents == shape) return {};
+  if (out.extents == shape) return check_view(out, "out");
   return error(errc::invalid_argument,
                fmt::format("out has shape {}, the crops {}", to_string(out.extents), to_string(shape)));
 }

@@ -1,6 +1,8 @@
 #include <penstock/loader.h>
 
 #include <algorithm>
+#include <new>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -173,7 +175,16 @@ std::uint64_t loader::batches_of(const loader_position& from) const noexcept {
 }
 extents loader::batch_shape(std::size_t which) const { return state_->shape_of(which, state_->what().options.batch); }
 const dtype& loader::batch_type(std::size_t which) const noexcept { return state_->type_of(which); }
-result<> loader::start(const loader_position& from) { return state_->start(from); }
+result<> loader::start(const loader_position& from) {
+  try {
+    return state_->start(from);
+  } catch (const std::bad_alloc&) {
+    return error(errc::resource_exhausted,
+                 fmt::format("the system has no memory for the order of {}", counted(samples(), "sample")));
+  } catch (const std::length_error&) {
+    return error(errc::resource_exhausted, fmt::format("{} are too many for one epoch", counted(samples(), "sample")));
+  }
+}
 result<std::optional<loader_batch>> loader::next() { return state_->next(); }
 loader_counts loader::counts() const { return state_->counts(); }
 

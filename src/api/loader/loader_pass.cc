@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <new>
 #include <system_error>
 #include <utility>
 
@@ -165,7 +166,7 @@ result<> loader_state::start(const loader_position& from) {
 
 void loader_state::run() {
   for (std::size_t i = 0; i < numbers_.size() && !stopped_; ++i) {
-    auto made = make_batch(i);
+    auto made = make_one(i);
     std::unique_lock lock(mutex_);
     if (!made.ok()) {
       failure_ = std::move(made).error();
@@ -179,6 +180,15 @@ void loader_state::run() {
   const std::lock_guard lock(mutex_);
   ended_ = true;
   changed_.notify_all();
+}
+
+// Exceptions would end the program: this is the thread's own function.
+result<loader_batch> loader_state::make_one(std::size_t which) {
+  try {
+    return make_batch(which);
+  } catch (const std::bad_alloc&) {
+    return error(errc::resource_exhausted, "the system has no memory for a batch");
+  }
 }
 
 result<loader_batch> loader_state::make_batch(std::size_t which) {

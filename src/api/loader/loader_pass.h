@@ -53,6 +53,7 @@ class loader_state {
 
  private:
   void run();
+  result<loader_batch> make_one(std::size_t which);
   result<loader_batch> make_batch(std::size_t which);
   result<> take_memory(loader_batch& batch, std::vector<device_batch>& staged);
   result<> put(std::size_t first, std::size_t last, std::size_t batch_begin, loader_batch& into);

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "api/shards/shard_files.h"
+#include "array/check_view.h"
 #include "array/chunk_grid.h"
 #include "base/checked.h"
 #include "driver/open_reference.h"
@@ -213,6 +214,7 @@ result<std::vector<std::string>> save_shards(const shard_values& values, std::st
                                              const save_shards_options& options) {
   const tensor_view& items = values.items;
   if (items.extents.empty()) return error(errc::invalid_argument, "an array without dimensions has no rows");
+  PENSTOCK_TRY(check_view(items, "the value"));
   PENSTOCK_ASSIGN(cut_writer writer, cut_writer::make(pattern, items.extents, items.type.item_bytes(), options));
   for (std::size_t i = 0; i < writer.count(); ++i) {
     shard_values rows = values;

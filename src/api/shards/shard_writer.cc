@@ -15,6 +15,7 @@
 
 #include "api/shards/shard_arrays.h"
 #include "api/shards/shard_files.h"
+#include "array/check_view.h"
 #include "base/checked.h"
 #include "driver/shard_endings.h"
 #include "engine/array_state.h"
@@ -91,6 +92,8 @@ bool shard_writer::syncs() const noexcept { return options_.context->state().opt
 result<std::string> shard_writer::next(const shard_values& values) {
   const extents& shape = values.items.extents;
   if (shape.empty()) return error(errc::invalid_argument, "a shard has at least one dimension");
+  if (values.items.space != memory_space::host) return error(errc::invalid_argument, "a shard is not in host memory");
+  PENSTOCK_TRY(check_view(values.items, "a shard"));
   std::string descr = values.descr.empty() ? values.items.type.numpy_typestr() : values.descr;
   // Zarr has types that NumPy does not have.
   if (descr.empty() && format_of_suffix(pattern_.suffix()) == "zarr") descr = values.items.type.name();
