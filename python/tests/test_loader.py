@@ -703,6 +703,13 @@ def test_arguments_that_no_loader_supports_are_named() -> None:
         ps.loader({"x": np.zeros(3)})
 
 
+@pytest.mark.parametrize(("shape", "chunks"), [((2**50,), (2**10,)), ((2**45,), (1,)), ((2**22, 2**22), (1, 1))])
+def test_more_samples_than_an_epoch_has_are_refused_at_once(shape, chunks):
+    a = ps.create_array({}, shape=shape, dtype="u1", chunks=chunks)
+    with pytest.raises(ps.InvalidArgumentError, match="samples are too many for one epoch"):
+        ps.loader(a, crop=dict.fromkeys(range(len(shape)), 1))
+
+
 def test_an_epoch_that_memory_does_not_hold_is_an_error():
     program = """
 import resource

@@ -52,10 +52,20 @@ std::uint64_t places(const sample_axis& of) noexcept { return of.extent + of.bef
 
 }  // namespace
 
+error sample_space::too_many_samples(std::uint64_t count) {
+  return {errc::invalid_argument, fmt::format("{} samples are too many for one epoch", count)};
+}
+
 result<sample_space> sample_space::grid(std::vector<sample_axis> axes) {
   PENSTOCK_TRY(check(axes));
+  std::uint64_t all = 1;  // before there are lists of blocks
+  for (const sample_axis& of : axes)
+    if (!checked_mul(all, (places(of) - 1) / of.stride + 1, all))
+      return error(errc::invalid_argument, "the number of samples does not fit in 64 bits");
+  if (all > kMostSamples) return too_many_samples(all);
   sample_space made(std::move(axes));
-  made.samples_ = made.blocks_ = 1;
+  made.samples_ = all;
+  made.blocks_ = 1;
   for (const sample_axis& of : made.axes_) {
     const std::uint64_t count = (places(of) - 1) / of.stride + 1;
     std::vector<std::uint64_t>& starts = made.starts_.emplace_back();
@@ -69,8 +79,6 @@ result<sample_space> sample_space::grid(std::vector<sample_axis> axes) {
     made.blocks_ *= starts.size();
     starts.push_back(count);
     made.counts_.push_back(count);
-    if (!checked_mul(made.samples_, count, made.samples_))
-      return error(errc::invalid_argument, "the number of samples does not fit in 64 bits");
   }
   return made;
 }

@@ -24,8 +24,12 @@ struct sample_axis {
 /// block, of the arrays' largest chunks, in which it begins.
 class sample_space {
  public:
+  /// The most samples of an epoch: its order has a number for each.
+  static constexpr std::uint64_t kMostSamples = std::uint64_t{1} << 40;
+  static error too_many_samples(std::uint64_t count);
+
   /// Crops at equal distances.
-  /// \error invalid_argument  A crop, stride or block of 0; a crop that fits nowhere.
+  /// \error invalid_argument  A crop, stride or block of 0; a crop that fits nowhere; more than `kMostSamples`.
   static result<sample_space> grid(std::vector<sample_axis> axes);
   /// `count` crops at random positions, equally likely, drawn from `seed`.
   /// \error  As above.

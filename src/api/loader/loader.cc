@@ -132,9 +132,7 @@ result<loader> loader::make(std::vector<loader_array> arrays, std::vector<loader
   }
   made.sample_count = made.space ? made.space->samples() : *options.random_samples;
   if (options.device) PENSTOCK_TRY(device_tensor_state::engine_of(arrays[0].from.context()->state(), *options.device));
-  constexpr std::uint64_t kMostSamples = std::uint64_t{1} << 40;
-  if (made.sample_count > kMostSamples)
-    return error(errc::invalid_argument, fmt::format("{} samples are too many for one epoch", made.sample_count));
+  if (made.sample_count > sample_space::kMostSamples) return sample_space::too_many_samples(made.sample_count);
 
   PENSTOCK_ASSIGN(const chunk_sizes bytes, sizes_of(arrays, made.places, is_grid));
   made.window_bytes = options.window_bytes;
