@@ -126,7 +126,6 @@ void bind_shard_writer(nb::module_& m) {
       .def_prop_ro("pattern", [](const shard_writer& self) { return name_of(self.pattern().text()); })
       .def_prop_ro("folder", [](const shard_writer& self) { return name_of(self.pattern().folder()); })
       .def_prop_ro("suffix", [](const shard_writer& self) { return name_of(self.pattern().suffix()); })
-      .def_prop_ro("paths", [](const shard_writer& self) { return names_of(self.paths()); })
       .def_prop_ro("checksums", [](const shard_writer& self) {
         return std::vector<std::uint32_t>(self.checksums().begin(), self.checksums().end());
       });

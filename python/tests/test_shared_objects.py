@@ -113,6 +113,27 @@ def test_an_appender_accepts_rows_of_several_threads(tmp_path: Path) -> None:
     assert counts.tolist() == [2 * ROUNDS] * 4
 
 
+def test_a_shard_writer_is_looked_at_while_threads_write(tmp_path: Path) -> None:
+    done = threading.Event()
+
+    def write() -> None:
+        try:
+            for i in range(ROUNDS):
+                w.write(np.full(2, i))
+        finally:
+            done.set()
+
+    def look() -> None:
+        while not done.is_set():
+            assert all(Path(each).exists() for each in w.paths)
+            assert "written" in repr(w)
+
+    with ps.Context(sync="none"), ps.ShardWriter(tmp_path / "x_{:05d}.npy") as w:
+        together(write, write, look)
+    assert w.paths == sorted(map(str, tmp_path.glob("x_*.npy")))
+    assert len(w.paths) == 2 * ROUNDS
+
+
 def test_threads_create_objects_of_one_dtype() -> None:
     def make() -> None:
         for _ in range(ROUNDS):

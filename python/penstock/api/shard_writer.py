@@ -113,11 +113,12 @@ class ShardWriter:
         self._writer = made if own else _core._ShardWriter.make(current_context(), given, kept, False, name)
         self.name, self._options = name, options
         self._lock = threading.Lock()  # the name of a file is that of the next number
+        self._paths: list[str] = []  # of the files written so far
 
     @property
     def paths(self) -> list[str]:
         """Paths of the shards written so far, in their order."""
-        return [os.fsdecode(path) for path in self._writer.paths]
+        return list(self._paths)
 
     def write(self, values: npt.ArrayLike) -> str:
         """Write the next shard.
@@ -151,10 +152,12 @@ class ShardWriter:
         items, descr = _bytes_of(made), self._descr(made.dtype)
         with self._lock:
             if self._format in _PLAIN:
-                return os.fsdecode(self._writer.write(items, descr))
-            path = os.fsdecode(self._writer.next(items, descr))
-            self._writer.add(_WRITERS[self._format](path, made, self.name, self._options))
-            return path
+                path = os.fsdecode(self._writer.write(items, descr))
+            else:
+                path = os.fsdecode(self._writer.next(items, descr))
+                self._writer.add(_WRITERS[self._format](path, made, self.name, self._options))
+            self._paths.append(path)
+        return path
 
     def _write_array(self, made: npt.NDArray[Any]) -> str:
         options: dict[str, Any] = {"overwrite": True}
@@ -166,8 +169,10 @@ class ShardWriter:
         else:
             values, descr = _zarr_items(made)
         with self._lock:
-            path = self._writer.write_array(current_context(), _bytes_of(values), descr.encode(), options, mask)
-        return os.fsdecode(path)
+            items = _bytes_of(values), descr.encode(), options, mask
+            path = os.fsdecode(self._writer.write_array(current_context(), *items))
+            self._paths.append(path)
+        return path
 
     def _check_items(self, dtype: np.dtype[Any]) -> None:
         if dtype.hasobject:
