@@ -2,7 +2,6 @@
 
 #include <penstock/extend/store.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -10,8 +9,8 @@
 #include <mutex>
 #include <span>
 #include <stop_token>
+#include <unordered_set>
 #include <utility>
-#include <vector>
 
 #include "base/thrown.h"
 
@@ -21,20 +20,19 @@ namespace penstock::inline v0 {
 class guarded_sink final : public completion_sink {
  public:
   guarded_sink(completion_sink& to, std::span<const byte_read> reads) : to_(to), users_(reads.size() + 1) {
-    for (const byte_read& each : reads) pending_.push_back(each.tag);
+    for (const byte_read& each : reads) pending_.insert(each.tag);
   }
   void complete(std::uint64_t tag, result<read_done> done) override {
     {
       const std::lock_guard lock(mutex_);
-      const auto found = std::find(pending_.begin(), pending_.end(), tag);
-      if (found != pending_.end()) pending_.erase(found);
+      if (const auto found = pending_.find(tag); found != pending_.end()) pending_.erase(found);
     }
     to_.complete(tag, std::move(done));
     release();
   }
   /// Completes all that are not complete.
   void refuse(const error& why) {
-    std::vector<std::uint64_t> left;
+    std::unordered_multiset<std::uint64_t> left;
     {
       const std::lock_guard lock(mutex_);
       left.swap(pending_);
@@ -53,7 +51,7 @@ class guarded_sink final : public completion_sink {
   completion_sink& to_;
   std::atomic<std::size_t> users_;
   std::mutex mutex_;
-  std::vector<std::uint64_t> pending_;
+  std::unordered_multiset<std::uint64_t> pending_;  // their tags
 };
 
 /// `from.read` for a store that passes one call on in several calls: if `from` throws an exception, it is the error of
@@ -63,16 +61,16 @@ inline void guarded_read(const store& from, std::span<const byte_read> reads, co
   guarded_sink* guarded = nullptr;
   try {
     guarded = new guarded_sink(sink, reads);  // NOLINT: deletes itself
+  } catch (const std::exception& thrown) {
+    for (const byte_read& each : reads) sink.complete(each.tag, thrown_error("the store", thrown));
+    return;
+  }
+  try {
     from.read(reads, *guarded, std::move(stop));
   } catch (const std::exception& thrown) {
-    const error why = thrown_error("the store", thrown);
-    if (guarded != nullptr) {
-      guarded->refuse(why);
-    } else {
-      for (const byte_read& each : reads) sink.complete(each.tag, why.clone());
-    }
+    guarded->refuse(thrown_error("the store", thrown));
   }
-  if (guarded != nullptr) guarded->release();
+  guarded->release();
 }
 
 }  // namespace penstock::inline v0
