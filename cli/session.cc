@@ -168,7 +168,7 @@ json strict(const json& from) {
   return std::isnan(number) ? "NaN" : number > 0 ? "Infinity" : "-Infinity";
 }
 
-// Its lines. A document may be shown on a terminal, so that control characters which RFC 8259 permits in texts (U+007F
+// Its lines. A document may be shown on a terminal, so that control characters that RFC 8259 permits in texts (U+007F
 // to U+009F) are escaped like the others.
 std::string document_text(const json& document) {
   std::string out;
