@@ -281,6 +281,45 @@ def test_lengths_may_be_arrays_of_numpy():
             ps.create_array({}, shape=(4, 4), dtype="f4", chunks=wrong)
 
 
+FIELDS = np.dtype([("a", "<i2"), ("b", "<f4")])
+STRUCT = {"name": "struct", "configuration": {"fields": [{"name": "a", "data_type": "int16"},
+                                                          {"name": "b", "data_type": "float32"}]}}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("as_object", [True, False], ids=["zarr-python's object", "JSON"])
+@pytest.mark.parametrize(
+    ("described", "fill", "values"),
+    [
+        ("variable_length_bytes", b"x", np.array([b"q", b"rr"], object)),
+        ({"name": "raw_bytes", "configuration": {"length_bytes": 3}}, b"abc", np.array([b"pqr", b"xyz"], "V3")),
+        ({"name": "raw_bytes", "configuration": {"length_bytes": 3}}, np.void(b"abc"), np.array([b"pqr", b"x"], "V3")),
+        (STRUCT, (1, 2.5), np.array([(3, 4), (5, 6)], FIELDS)),
+        (STRUCT, np.array((1, 2.5), FIELDS)[()], np.array([(3, 4), (5, 6)], FIELDS)),
+        (STRUCT, {"a": 1, "b": 2.5}, np.array([(3, 4), (5, 6)], FIELDS)),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_data_types_of_zarr_python_have_fill_values(described, fill, values, zarr_format, as_object):
+    dtype = zarr.core.dtype.get_data_type_from_json(described, zarr_format=3) if as_object else described
+    stored: dict[str, bytes] = {}
+    a = ps.create_array(stored, shape=3, dtype=dtype, fill_value=fill, chunks=2, zarr_format=zarr_format)
+    a[:2] = values
+    wanted = (1, 2.5) if described is STRUCT else b"x" if isinstance(described, str) else b"abc"
+    read = ps.open(stored)[...].tolist()
+    assert read == [*values.tolist(), wanted]
+
+
+@pytest.mark.parametrize("described", [
+    {"name": "struct", "configuration": {"fields": [["a"]]}}, {"name": "struct"}, {"name": "fixed_length_utf32"},
+    {"name": "numpy.datetime64", "configuration": {"unit": "x", "scale_factor": 1}},
+])  # fmt: skip
+def test_incomplete_data_types_are_refused_by_the_engine(described):
+    with pytest.raises((ps.InvalidArgumentError, ps.UnsupportedError)):
+        ps.create_array({}, shape=3, dtype=described)
+
+
 @pytest.mark.parametrize("fill_value", [np.int64(-1), np.int16(256), np.array(256), -1, 256, 0.5, np.float32(256)])
 def test_a_fill_value_that_integers_do_not_have_is_refused(fill_value):
     with pytest.raises(ps.InvalidArgumentError, match="fill_value"):

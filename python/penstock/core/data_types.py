@@ -85,7 +85,8 @@ def dtype_json(dtype: Any, zarr_format: int) -> Any:
     if dtype is bytes or (isinstance(dtype, str) and dtype in _BYTES):
         return "bytes"
     if hasattr(dtype, "to_json") and hasattr(dtype, "to_native_dtype"):  # zarr.core.dtype
-        return dtype.to_json(zarr_format=3)
+        described = dtype.to_json(zarr_format=3)
+        return "bytes" if described in _BYTES else described
     if isinstance(dtype, str) and (dtype in NAMED_TYPES or dtype.startswith("complex_")):
         return dtype
     if isinstance(dtype, str) and dtype[:1] == "r" and dtype[1:].isdigit():
@@ -124,7 +125,10 @@ def fill_options(fill: Any, dtype: Any) -> dict[str, Any]:
         return {"fill_value": json.dumps(base64.b64encode(value).decode())}
     native = native_dtype(dtype)
     if native is None:
-        return {"fill_value": json.dumps(fill if isinstance(fill, str | list) else np.asarray(fill).tolist())}
+        plain = fill if isinstance(fill, str | list) else np.asarray(fill).tolist()
+        if isinstance(plain, bytes | bytearray):  # of types that only have a number of bytes, such as r24
+            plain = base64.b64encode(plain).decode()
+        return {"fill_value": json.dumps(plain)}
     try:
         if native.names is not None and isinstance(fill, Mapping):
             fill = tuple(fill[name] for name in native.names)
@@ -169,16 +173,29 @@ def native_dtype(described: Any) -> np.dtype[Any] | None:
         named: np.dtype[Any] = np.dtype(getattr(ml_dtypes, described))
         return named
     if isinstance(described, dict):
-        settings = described.get("configuration") or {}
-        name, unit = described.get("name"), settings.get("unit", "generic")
-        if name in ("numpy.datetime64", "numpy.timedelta64"):
-            letter = "M8" if name == "numpy.datetime64" else "m8"
-            scale = settings.get("scale_factor", 1)
-            return np.dtype(letter if unit == "generic" else f"{letter}[{scale}{unit}]")
-        if name == "fixed_length_utf32":
-            return np.dtype(f"U{settings['length_bytes'] // 4}")
-        if name == "null_terminated_bytes":
-            return np.dtype(f"S{settings['length_bytes']}")
+        try:
+            return _native_named(described.get("name"), described.get("configuration") or {})
+        except (AttributeError, KeyError, TypeError, ValueError):
+            return None  # the engine refuses it, and names the member
+    return None
+
+
+def _native_named(name: Any, settings: Mapping[str, Any]) -> np.dtype[Any] | None:
+    """NumPy's dtype for a data type of Zarr v3 that has settings."""
+    if name in ("numpy.datetime64", "numpy.timedelta64"):
+        letter, unit = "M8" if name == "numpy.datetime64" else "m8", settings.get("unit", "generic")
+        scale = settings.get("scale_factor", 1)
+        return np.dtype(letter if unit == "generic" else f"{letter}[{scale}{unit}]")
+    if name == "fixed_length_utf32":
+        return np.dtype(f"U{settings['length_bytes'] // 4}")
+    if name == "null_terminated_bytes":
+        return np.dtype(f"S{settings['length_bytes']}")
+    if name in ("struct", "structured"):
+        fields: list[Any] = []
+        for each in settings["fields"]:
+            field, inner = (each["name"], each["data_type"]) if isinstance(each, Mapping) else each
+            fields.append((field, native_dtype(inner)))
+        return None if any(native is None for _, native in fields) else np.dtype(fields)
     return None
 
 
