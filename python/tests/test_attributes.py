@@ -174,3 +174,19 @@ def test_a_path_that_is_not_utf8_opens(tmp_path):
     a = ps.open(os.fsdecode(path))
     np.testing.assert_array_equal(a[...], VALUES)
     assert os.fsencode(a.uri).endswith(b"a\xff.zarr")
+
+
+@pytest.mark.parametrize("kind", ["array", "group"])
+def test_attributes_that_are_null_are_empty_and_can_be_set(kind):
+    stored: dict[str, bytes] = {}
+    if kind == "array":
+        ps.create_array(stored, data=VALUES)
+    else:
+        ps.open_group(stored, mode="w")
+    optional = {"attributes": None} | ({"storage_transformers": None} if kind == "array" else {})
+    stored["zarr.json"] = json.dumps(json.loads(bytes(stored["zarr.json"])) | optional).encode()
+    node = ps.open(stored, mode="r+")
+    assert dict(node.attrs) == {}
+    node.attrs["unit"] = "K"
+    assert dict(ps.open(stored).attrs) == {"unit": "K"}
+    assert json.loads(bytes(stored["zarr.json"]))["attributes"] == {"unit": "K"}

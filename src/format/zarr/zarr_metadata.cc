@@ -120,7 +120,7 @@ result<std::vector<std::optional<std::string>>> read_names(const json* value, st
 }
 
 result<> check_transformers(const json* value) {
-  if (value == nullptr) return {};
+  if (value == nullptr || value->is_null()) return {};
   const json::array_t* list = value->as_array();
   if (list == nullptr) return wrong_member(*value, "storage_transformers", "a list");
   if (list->empty()) return {};
@@ -196,7 +196,7 @@ result<zarr_metadata> parse_zarr_metadata(const json& root) {
     return error(errc::corrupt_data,
                  fmt::format("zarr.json: member 'node_type' is {}, needs \"array\" or \"group\"", brief(*kind)));
   }
-  if (const json* attributes = root.find("attributes")) {
+  if (const json* attributes = root.find("attributes"); attributes != nullptr && !attributes->is_null()) {
     if (attributes->as_object() == nullptr) return wrong_member(*attributes, "attributes", "an object");
     out.attributes = *attributes;
   }

@@ -55,6 +55,16 @@ TEST(ZarrMetadata, ReadsEveryMemberOfAnArray) {
   EXPECT_EQ(out->dimension_names[1], std::nullopt);
 }
 
+TEST(ZarrMetadata, ReadsNullForMembersThatAreOptional) {
+  std::string text = with(R"({"units": "K"})", "null");
+  const std::string list = R"("storage_transformers": [])";
+  text.replace(text.find(list), list.size(), R"("storage_transformers": null)");
+  const result<zarr_metadata> out = parsed(text);
+  ASSERT_TRUE(out.ok()) << out.error().to_string();
+  ASSERT_NE(out->attributes.as_object(), nullptr);
+  EXPECT_TRUE(out->attributes.as_object()->empty());
+}
+
 TEST(ZarrMetadata, ReadsAGroup) {
   result<zarr_metadata> out = parsed(R"({"zarr_format": 3, "node_type": "group", "attributes": {"a": 1},
       "consolidated_metadata": {"kind": "inline", "must_understand": false, "metadata": {}}})");
