@@ -472,3 +472,27 @@ def test_file_systems_for_one_thread_are_read_by_one_thread_at_a_time(tmp_path: 
     a = ps.open(target)
     for _ in range(3):
         np.testing.assert_array_equal(a[:], values)
+
+
+@pytest.mark.timeout(60)
+def test_a_call_that_would_wait_for_its_own_event_loop_is_refused() -> None:
+    """zarr-python reads `data` on its event loop, which also serves its asynchronous stores."""
+    zarr_sync = pytest.importorskip("zarr.core.sync")
+
+    class OnlyCoroutines(zarr.storage.WrapperStore):
+        _supports_sync_io = False
+
+    stored = zarr.create_array(zarr.storage.MemoryStore(), data=VALUES, chunks=(8, 10), shards=(16, 20))
+    a = ps.open(OnlyCoroutines(stored.store))
+    with pytest.raises(ps.UnsupportedError, match="would wait for the event loop"):
+        zarr.create_array(zarr.storage.MemoryStore(), data=a, chunks=(8, 10))
+    assert same(zarr.create_array(zarr.storage.MemoryStore(), data=a[...])[...], VALUES)
+
+    async def work() -> None:
+        with pytest.raises(ps.UnsupportedError, match="would wait for the event loop"):
+            ps.open(OnlyCoroutines(stored.store))
+        assert same(await a.read_async(np.s_[3:30]), VALUES[3:30])
+        assert same(await asyncio.to_thread(lambda: a[5]), VALUES[5])
+
+    zarr_sync.sync(work())
+    assert same(a[...], VALUES)

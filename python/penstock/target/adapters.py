@@ -193,6 +193,29 @@ class _EventLoop:
 _event_loop = _EventLoop()
 
 
+class _Answering(threading.local):
+    on = False
+
+
+_answering = _Answering()
+"""Set while a request is completed on an event loop. The engine may send the next ones from there; it does not wait."""
+
+
+def _refuse_to_wait(loop: asyncio.AbstractEventLoop) -> None:
+    """Raise an error if this thread runs `loop`: a caller on it would wait forever for what the loop has to do."""
+    import asyncio
+
+    try:
+        running = asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    if running is loop and not _answering.on:
+        raise UnsupportedError(
+            "this call would wait for the event loop that it runs on, which serves the store: use `await "
+            "a.read_async(...)`, or another thread (`asyncio.to_thread`); for zarr.create_array(data=a), pass a[...]"
+        )
+
+
 class AsyncAdapter:
     """Base of adapters for asynchronous stores: all requests of one call run concurrently."""
 
@@ -230,13 +253,28 @@ class AsyncAdapter:
     def _begin(self, method: _Method, requests: Sequence[tuple[Any, ...] | None], pending: Any) -> None:
         import asyncio
 
-        answers.add(asyncio.run_coroutine_threadsafe(self._answer_all(method, requests, pending), self.loop()))
+        loop = self.loop()
+        _refuse_to_wait(loop)
+        answers.add(asyncio.run_coroutine_threadsafe(self._answer_all(method, requests, pending), loop))
 
     async def _answer(self, which: int, method: _Method, request: tuple[Any, ...], pending: Any) -> None:
         try:
-            pending.done(which, await method(*request))
+            value = await method(*request)
         except BaseException as error:
-            pending.failed(which, error)
+            self._complete(pending.failed, which, error)
+            return
+        try:
+            self._complete(pending.done, which, value)
+        except BaseException as error:
+            self._complete(pending.failed, which, error)
+
+    @staticmethod
+    def _complete(complete: Callable[[int, Any], None], which: int, value: Any) -> None:
+        before, _answering.on = _answering.on, True
+        try:
+            complete(which, value)
+        finally:
+            _answering.on = before
 
     async def _answer_all(self, method: _Method, requests: Sequence[tuple[Any, ...] | None], pending: Any) -> None:
         import asyncio
@@ -252,7 +290,13 @@ class AsyncAdapter:
     def _wait(self, work: Coroutine[Any, Any, Any]) -> Any:
         import asyncio
 
-        return asyncio.run_coroutine_threadsafe(work, self.loop()).result()
+        loop = self.loop()
+        try:
+            _refuse_to_wait(loop)
+        except UnsupportedError:
+            work.close()
+            raise
+        return asyncio.run_coroutine_threadsafe(work, loop).result()
 
     def list(self, prefix: str, children: bool) -> list[str]:
         return self._wait(self.list_keys(prefix, children))  # type: ignore[no-any-return]
