@@ -394,6 +394,35 @@ def test_masks_and_physical_values_of_a_tiff_keep_their_place(tmp_path: Path) ->
         ps.save(tmp_path / "b.tif", ps.open(tmp_path / "c.tif", layout="native"))
 
 
+@pytest.mark.parametrize("own", [None, 5])
+@pytest.mark.parametrize("dtype", ["u1", "i4", "f4", "f8"])
+def test_nodata_of_a_sidecar_file_is_copied(tmp_path: Path, dtype: str, own: int | None) -> None:
+    xarray = pytest.importorskip("xarray")
+    values = np.arange(64).reshape(1, 8, 8).astype(dtype)
+    ps.save(tmp_path / "a.tif", values, nodata=own, **PLACE)
+    text = '<PAMDataset><PAMRasterBand band="1"><NoDataValue>9</NoDataValue></PAMRasterBand></PAMDataset>'
+    (tmp_path / "a.tif.aux.xml").write_text(text)
+    expected = np.where(values == 9, np.nan, values)
+    for zarr_format in (2, 3) if own is None else (3,):
+        ps.convert(tmp_path / "a.tif", tmp_path / "a.zarr", zarr_format=zarr_format, overwrite=True)
+        for engine in ("zarr", "penstock"):
+            shown = xarray.open_dataset(tmp_path / "a.zarr", engine=engine, consolidated=False)
+            np.testing.assert_array_equal(shown["band_data"], expected)
+        assert ps.convert(tmp_path / "a.zarr", tmp_path / "b.tif", overwrite=True).nodata == 9
+    assert ps.convert(tmp_path / "a.tif", tmp_path / "c.tif").nodata == 9
+
+
+def test_nodata_values_of_bands_that_differ_are_named(tmp_path: Path) -> None:
+    ps.save(tmp_path / "a.tif", np.zeros((2, 8, 8), "u1"), **PLACE)
+    bands = "".join(
+        f'<PAMRasterBand band="{band}"><NoDataValue>{7 * band}</NoDataValue></PAMRasterBand>' for band in (1, 2)
+    )
+    (tmp_path / "a.tif.aux.xml").write_text(f"<PAMDataset>{bands}</PAMDataset>")
+    for name in ("b.tif", "b.zarr"):
+        with pytest.warns(UserWarning, match=r"other nodata values \(7, 14\)"):
+            ps.convert(tmp_path / "a.tif", tmp_path / name)
+
+
 def test_scaled_values_that_equal_the_packed_nodata_stay_valid(tmp_path: Path) -> None:
     xarray = pytest.importorskip("xarray")
     packed = np.array([[[0, 100, 101, 50]]], "u1")

@@ -32,6 +32,8 @@ def test_a_store_that_refuses_once_can_be_used_again(tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
+        ({"tiles": 16.0}, "tiles must be a number, or rows and columns"),
+        ({"scales": ["x"]}, "scale: numbers are needed"),
         ({"tiles": 20}, "16, 32"),
         ({"tiles": 0}, "16, 32"),
         ({"tiles": -16}, "tiles"),

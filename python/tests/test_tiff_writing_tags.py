@@ -119,6 +119,15 @@ def test_a_transform_without_a_system_has_none_in_gdal(tmp_path, kind):
     assert ps.open(path).area_or_point == ps.open(theirs).area_or_point
 
 
+def test_the_kind_of_pixels_may_be_one_of_gdals_tags(tmp_path):
+    for given, option, expected in (("Point", None, "Point"), ("Area", None, "Area"), ("Point", "Area", "Area")):
+        how = {"crs": 32633, "transform": (10, 0, 5e5, 0, -10, 5e6), "area_or_point": option}
+        ps.save(tmp_path / "a.tif", np.zeros((1, 8, 8), "u1"), attributes={"AREA_OR_POINT": given, "a": "b"}, **how)
+        image = ps.open(tmp_path / "a.tif")
+        assert (image.area_or_point, image.gdal_metadata) == (expected, {"a": "b"})
+        assert tuple(image.transform)[:6] == how["transform"]
+
+
 def test_metadata_is_read_again(tmp_path):
     rasterio = pytest.importorskip("rasterio")
     path = tmp_path / "x.tif"

@@ -20,6 +20,7 @@ from penstock.core.array import Array
 from penstock.core.context import Context, current_context
 from penstock.core.group import Group
 from penstock.geo.image_attributes import attributes_of, grid_mapping_of
+from penstock.geo.placed import warn_of_nodata
 from penstock.geo.tiff import TiffArray
 
 NAME, MAPPING = "band_data", "spatial_ref"  # as in rioxarray's datasets
@@ -61,6 +62,7 @@ def write_image(
         check_format(how["zarr_format"])
     if source.has_mask:
         warnings.warn(f"the mask of '{source.uri}' is not written to Zarr", UserWarning, stacklevel=3)
+    warn_of_nodata(source, stacklevel=4)
     store, inside, own_format = place_of_copy(target, path, target_options, context, how["zarr_format"])
     zarr_format = own_format or 3
     how = {**how, "zarr_format": zarr_format}
@@ -118,6 +120,7 @@ def write_image_part(
         return list(image.run()["steps"])
     if source.has_mask:
         warnings.warn(f"the mask of '{source.uri}' is not written to Zarr", UserWarning, stacklevel=3)
+    warn_of_nodata(source, stacklevel=4)
     plain: dict[str, Any] = {"chunks": None, "shards": None, "codecs": None, "zarr_format": zarr_format}
     group_job = {**more, "part": None, "verify": False}
     members = coordinates_of(source)
@@ -134,9 +137,23 @@ def _describe(made: Array | Group, source: TiffArray) -> None:
     attributes = attributes_in_group(source)
     attributes.pop("_FillValue", None)
     if source.dtype.kind == "c" and source.nodata is not None and made.format == "zarr3":
-        parts = (struct.pack("<d", float(each)) for each in (source.nodata, 0))  # as in xarray
-        attributes["_FillValue"] = [base64.b64encode(part).decode() for part in parts]
+        attributes["_FillValue"] = [_in_base64(each) for each in (source.nodata, 0)]
+    elif source.dtype.kind != "c" and source._held_nodata is not None:
+        attributes |= _missing_value(made, source._held_nodata)
     made.attrs.update(attributes)
+
+
+def _missing_value(made: Any, nodata: float) -> dict[str, Any]:
+    """The attribute of the missing value, in xarray's form: the copy has the value of the TIFF's own tag only, and a
+    sidecar file may have another one."""
+    if made.format == "zarr3":
+        return {"_FillValue": _in_base64(nodata) if made.dtype.kind == "f" else int(nodata)}
+    is_known = made.fill_value is not None or nodata != nodata  # NaN is missing without an attribute
+    return {} if is_known else {"_FillValue": nodata}
+
+
+def _in_base64(number: float) -> str:
+    return base64.b64encode(struct.pack("<d", float(number))).decode()
 
 
 def attributes_in_group(source: TiffArray) -> dict[str, Any]:

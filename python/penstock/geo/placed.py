@@ -92,6 +92,7 @@ def options_of_image(image: TiffArray) -> tuple[dict[str, Any], dict[str, str]]:
     """The same for an image of a TIFF."""
     made: dict[str, Any] = {"crs": image.crs, "transform": image.transform}
     made["nodata"] = None if image._is_mask else image._held_nodata
+    warn_of_nodata(image, stacklevel=6)
     if image.gcps or image.rpcs:
         what = "ground control points" if image.gcps else "rational polynomials"
         warnings.warn(f"the {what} of '{image.uri}' are not written to TIFFs", UserWarning, stacklevel=5)
@@ -107,6 +108,15 @@ def options_of_image(image: TiffArray) -> tuple[dict[str, Any], dict[str, str]]:
     texts = {name: text for name, text in image.gdal_metadata.items() if name != "AREA_OR_POINT"}
     texts |= {name: image.tags[tag] for name, tag in _TEXTS.items() if isinstance(image.tags.get(tag), str)}
     return {name: value for name, value in made.items() if value is not None}, texts
+
+
+def warn_of_nodata(image: TiffArray, stacklevel: int) -> None:
+    """A warning if the bands of an image have nodata values that differ: a copy has that of the first band."""
+    values = [] if image._is_mask else [band["held_nodata"] for band in image._band_values]
+    if len({str(value) for value in values}) > 1:
+        shown = ", ".join(map(str, values[:4])) + (", ..." if len(values) > 4 else "")
+        message = f"the bands of '{image.uri}' have other nodata values ({shown}): that of the first is written for all"
+        warnings.warn(message, UserWarning, stacklevel=stacklevel)
 
 
 def meaning_of_image(image: TiffArray) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import math
 import operator
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -260,11 +260,15 @@ def new_tiff(shape: Any, dtype: Any, how: TiffOptions, attributes: Mapping[str, 
     nodata = _nodata_of(how.nodata, type_)
     if how.area_or_point not in (None, "Area", "Point"):
         raise InvalidArgumentError(f"area_or_point must be 'Area' or 'Point', got {how.area_or_point!r}")
-    area_or_point = how.area_or_point
-    if area_or_point is None and (how.crs is not None or how.transform is not None):
-        area_or_point = "Area"
     if not isinstance(attributes or {}, Mapping):
         raise InvalidArgumentError(f"attributes must be a mapping, not {type(attributes).__name__}")
+    items = dict(attributes or {})
+    area_or_point = how.area_or_point
+    if items.get("AREA_OR_POINT") in ("Area", "Point"):  # one of GDAL's tags: GeoTIFF has a key for it
+        stated = items.pop("AREA_OR_POINT")
+        area_or_point = stated if area_or_point is None else area_or_point
+    if area_or_point is None and (how.crs is not None or how.transform is not None):
+        area_or_point = "Area"
     of_tiff = {
         "tile_height": tile[0],
         "tile_width": tile[1],
@@ -284,7 +288,7 @@ def new_tiff(shape: Any, dtype: Any, how: TiffOptions, attributes: Mapping[str, 
         "transform": None if how.transform is None else _transform_of(how.transform),
         "extent": (None, "Area", "Point").index(area_or_point),
         "system": None if how.crs is None else system_of(how.crs),
-        "metadata": [(str(name), str(value)) for name, value in (attributes or {}).items()],
+        "metadata": [(str(name), str(value)) for name, value in items.items()],
         "band_meanings": _meanings_of(bands, how),
     }
     return {"format": "tiff", "shape": sizes, "type": type_, "tiff": of_tiff}
@@ -402,7 +406,8 @@ def _small(value: Any, name: str) -> int | None:
 
 
 def _tile_of(tiles: Any) -> tuple[int, int]:
-    pair = (tiles, tiles) if hasattr(tiles, "__index__") else () if isinstance(tiles, str) else tuple(tiles)
+    is_pair = isinstance(tiles, Iterable) and not isinstance(tiles, str)
+    pair = (tiles, tiles) if hasattr(tiles, "__index__") else tuple(tiles) if is_pair else ()
     sizes = [_small(length, "tiles") for length in pair]
     if len(sizes) != 2 or None in sizes:
         raise InvalidArgumentError(f"tiles must be a number, or rows and columns, got {tiles!r}")
@@ -505,8 +510,11 @@ def _meanings_of(bands: int, how: TiffOptions) -> list[tuple[Any, ...]]:
     if all(values is None for values in given.values()):
         return []
     kinds = (str, str, float, float)
-    columns = [
-        [None if values is None or values[band] is None else kind(values[band]) for band in range(bands)]
-        for kind, values in zip(kinds, given.values(), strict=True)
-    ]
+    columns = []
+    for (role, values), kind in zip(given.items(), kinds, strict=True):
+        each_band = [None] * bands if values is None else list(values)
+        try:
+            columns.append([None if each is None else kind(each) for each in each_band])
+        except (TypeError, ValueError):
+            raise InvalidArgumentError(f"{role}: numbers are needed, not {values!r}") from None
     return list(zip(*columns, strict=True))
