@@ -308,3 +308,27 @@ def test_windows_outside_a_masked_image_are_the_fill_value(tmp_path, kind):
     ps.save(tmp_path / "x.tif", np.ones((1, 32, 32), "u1"), mask=np.eye(32) > 0, transform=(1, 0, 0, 0, -1, 32))
     got = ps.read_window(ps.open(tmp_path / "x.tif"), (100, 0, 110, 9), (3, 3), kind, fill_value=7, boundless=True)
     np.testing.assert_array_equal(got, np.full((1, 3, 3), 7, "u1"))
+
+
+def test_other_objects_than_open_arrays_are_refused(tmp_path):
+    ps.save(tmp_path / "a.tif", np.zeros((1, 8, 8), "u1"), crs=32633, transform=(1, 0, 0, 0, -1, 8))
+    for given in (str(tmp_path / "a.tif"), np.zeros((1, 8, 8))):
+        with pytest.raises(ps.InvalidArgumentError, match="takes an array or a group that is open"):
+            ps.read_window(given)
+    image = ps.open(tmp_path / "a.tif")
+    for bounds in ((0, 0, 8), "wide", (0, 0, 8, None)):
+        with pytest.raises(ps.InvalidArgumentError, match="bounds must be"):
+            ps.read_window(image, bounds)
+    with pytest.raises(ps.InvalidArgumentError, match="shape must be"):
+        ps.read_window(image, shape=8)
+
+
+@pytest.mark.parametrize("places", [[(1, 7, 0), (2, 6, 0)], np.ones((2, 4)), [1, 2, 3], np.ones((2, 2, 2))])
+def test_positions_of_samples_are_pairs(tmp_path, places):
+    """Lists of x and of y, or positions with a height, would be other pairs."""
+    ps.save(tmp_path / "a.tif", np.arange(64, dtype="u1").reshape(1, 8, 8), transform=(1, 0, 0, 0, -1, 8))
+    image = ps.open(tmp_path / "a.tif")
+    with pytest.raises(ps.InvalidArgumentError, match="pairs"):
+        image.sample(places)
+    assert image.sample((1.5, 7.5)).tolist() == [[1]]
+    assert image.sample([]).shape == (0, 1)

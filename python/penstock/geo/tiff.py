@@ -151,7 +151,7 @@ class TiffArray(TiffHeader, Array):
         Raises
         ------
         InvalidArgumentError
-            The image has no transform, or its integers do not have the value `fill_value`.
+            The image has no transform, `xy` are not pairs, or the image's integers do not have the value `fill_value`.
 
         Examples
         --------
@@ -163,7 +163,10 @@ class TiffArray(TiffHeader, Array):
         array([[  65, 4161],
                [  -1,   -1]], dtype=int16)
         """
-        places = np.asarray(list(xy) if not isinstance(xy, np.ndarray) else xy, np.float64).reshape(-1, 2)
+        places = np.asarray(list(xy) if not isinstance(xy, np.ndarray) else xy, np.float64)
+        if places.size and (places.ndim not in (1, 2) or places.shape[-1] != 2):
+            raise InvalidArgumentError(f"xy must be (x, y) pairs, shape (positions, 2), got shape {places.shape}")
+        places = places.reshape(-1, 2)
         a, b, c, d, e, f = self._needed_transform()
         scale = a * e - b * d
         across, down = places[:, 0] - c, places[:, 1] - f

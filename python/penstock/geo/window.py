@@ -108,12 +108,14 @@ def read_window(
         levels, of_group = levels_with_place(a)
         a, overviews = levels[0], levels[1:] if overviews is None else overviews
         transform = of_group if transform is None else transform
+    if not isinstance(a, Array | UnpackedArray):
+        raise InvalidArgumentError(f"read_window takes an array or a group that is open, got {type(a).__name__}")
     if resampling not in RESAMPLINGS:
         raise InvalidArgumentError(f"resampling must be one of {', '.join(RESAMPLINGS)}, got {resampling!r}")
     if nodata is not None and a.dtype.kind not in "iufc":
         fill_value, nodata = nodata if fill_value is None else fill_value, None
     options = {
-        "bounds": None if bounds is None else tuple(float(each) for each in bounds),
+        "bounds": None if bounds is None else _four_numbers(bounds),
         "shape": None if shape is None else _result_shape(shape),
         "resampling": resampling,
         "fill_value": b"" if fill_value is None else _item(fill_value, a.dtype),
@@ -136,7 +138,19 @@ def _image(a: Any) -> Any:
     return a._engine_image if isinstance(a, UnpackedArray) else a
 
 
+def _four_numbers(bounds: Sequence[float]) -> tuple[float, ...]:
+    try:
+        numbers = tuple(float(each) for each in bounds)
+    except (TypeError, ValueError):
+        numbers = ()
+    if len(numbers) != 4:
+        raise InvalidArgumentError(f"bounds must be (left, bottom, right, top), got {bounds!r}")
+    return numbers
+
+
 def _result_shape(shape: tuple[int, int]) -> tuple[int, int]:
+    if not hasattr(shape, "__len__"):
+        raise InvalidArgumentError(f"shape must be (rows, columns), got {shape!r}")
     if len(shape) != 2 or any(int(each) != each or each < 1 for each in shape):
         raise InvalidArgumentError(f"shape must be (rows, columns) of 1 or more, got {shape}")
     return int(shape[0]), int(shape[1])
