@@ -72,9 +72,9 @@ class PENSTOCK_API appender {
   /// \error  As `flush`. Rows that are not stored are lost; the notes give their number. A second call does nothing.
   result<array> close();
 
-  std::uint64_t rows() const;         ///< rows that `append` has taken
-  std::uint64_t stored_rows() const;  ///< how many of them the stored shape includes
-  std::uint64_t queued_bytes() const;
+  std::uint64_t rows() const;          ///< rows that `append` has taken
+  std::uint64_t stored_rows() const;   ///< how many of them the stored shape includes
+  std::uint64_t queued_bytes() const;  ///< copies of rows that are not stored yet
   bool closed() const;
 
  private:

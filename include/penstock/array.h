@@ -30,7 +30,7 @@ class group_state;
 class read_job;      // src/engine/read_job.h
 class queued_write;  // src/engine/write_queue.h
 
-/// Called on the reading thread between cells, at most every few milliseconds; false stops the read (`cancelled`).
+/// The progress of a read or write. A `progress_fn` runs on the calling thread; false stops it (`cancelled`).
 struct read_progress {
   std::uint64_t done_bytes = 0;   ///< decoded so far
   std::uint64_t total_bytes = 0;  ///< that the selection's cells decode to

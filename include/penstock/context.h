@@ -119,7 +119,7 @@ class PENSTOCK_API context {
   explicit context(std::shared_ptr<context_state> state) noexcept;
   ~context();
 
-  unsigned threads() const noexcept;
+  unsigned threads() const noexcept;  ///< decoding workers of one read
   /// The decoder on devices: `penstock`, or `nvcomp 6.0.0`.
   std::string device_decoder() const;
   context_usage usage() const;

@@ -115,7 +115,7 @@ PENSTOCK_API result<device_tensor> read_to_device(const array& from, const selec
 /// A stream created by this library for the caller's own work; not ordered with the legacy stream. Move-only.
 class PENSTOCK_API device_stream {
  public:
-  static result<device_stream> make(int device);
+  static result<device_stream> make(int device);  ///< creates a stream on that device
   stream_handle handle() const noexcept;
 
  private:

@@ -58,7 +58,7 @@ class PENSTOCK_API georeference {
   const std::string& sidecar_crs() const noexcept;
   /// Whether `gcps` come from the sidecar file. Their coordinate system is then `sidecar_gcps_crs`, else the image's.
   result<bool> has_sidecar_gcps() const;
-  const std::string& sidecar_gcps_crs() const noexcept;
+  const std::string& sidecar_gcps_crs() const noexcept;  ///< as `sidecar_crs`
   /// Whether values represent pixels' areas or centres.
   result<pixel_extent> area_or_point() const;
 

@@ -92,16 +92,16 @@ struct loader_counts {
 /// Reads run on the context's threads, and one more thread assembles batches. For a device, it assembles them in
 /// page-locked memory of the context, or in ordinary memory if that is full or smaller than a batch. It queues the
 /// copies, so that a batch is transferred while the caller's step runs. Several threads may call it: each batch is
-/// returned to one of them, and a `start` ends the pass of the others.
+/// returned to one; `start` ends the pass of the others. Destroying it cancels reads. A forked child makes its own.
 class PENSTOCK_API loader {
  public:
   /// \error invalid_argument  Arrays whose axes differ in length; crops that do not fit; types that cannot be
   ///                          converted; a window that does not hold the chunks of one sample.
   /// \error unsupported       Items of variable length; a device without a CUDA driver.
   static result<loader> make(std::vector<loader_array> arrays, std::vector<loader_axis> axes, loader_options options);
-  /// Destroying it cancels pending reads. After a fork the child creates its own.
 
-  /// Samples of an epoch, and batches of all ranks together.
+  /// Samples of an epoch; its batches, those of all ranks together. The last batch may be incomplete, unless
+  /// `loader_options::drop_last` is set.
   std::uint64_t samples() const noexcept;
   std::uint64_t batches() const noexcept;
   /// Batches of one rank from there to the end.

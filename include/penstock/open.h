@@ -45,7 +45,7 @@ struct open_options {
 /// \error not_found  Nothing of a known format exists there. \error corrupt_data, unsupported  The metadata, by member.
 /// \error read_only, permission_denied  `mode` requires a writable node. \error invalid_argument  `mode` creates nodes.
 PENSTOCK_API result<node> open(std::string_view uri, const open_options& options = {});
-PENSTOCK_API result<node> open(std::shared_ptr<const store> from, const open_options& options = {});
+PENSTOCK_API result<node> open(std::shared_ptr<const store> from, const open_options& options = {});  ///< in a store
 /// As `open`, and fails with `invalid_argument` if the node is a group.
 PENSTOCK_API result<array> open_array(std::string_view uri, const open_options& options = {});
 PENSTOCK_API result<array> open_array(std::shared_ptr<const store> from, const open_options& options = {});

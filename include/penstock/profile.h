@@ -17,7 +17,7 @@ namespace penstock::inline v0 {
 /// that the caller queued there. Device work is timed by the device's events: copies one by one, kernels wave by wave.
 enum class stage : std::uint8_t { plan, index, fetch, decode, scatter, fill, transfer, encode, commit, compute };
 inline constexpr std::size_t kStages = 10;
-PENSTOCK_API std::string_view to_string(stage which) noexcept;
+PENSTOCK_API std::string_view to_string(stage which) noexcept;  ///< `plan`, `index`, ...
 /// Events of devices have worker numbers from here on: one for each decode stream, one for the copy stream, two for the
 /// streams of a write that the device encodes, and one for each stream that the caller computes on.
 inline constexpr std::uint32_t kDeviceWorker = 1000;

@@ -71,7 +71,7 @@ struct shard_file {
   std::uint64_t offset = 0;             ///< offset of the first item, in bytes
   std::optional<std::uint32_t> crc32c;  ///< checksum of all bytes of the file, if a manifest has it
 };
-PENSTOCK_API std::vector<shard_file> shard_files(const array& of);
+PENSTOCK_API std::vector<shard_file> shard_files(const array& of);  ///< in their order along the axis
 /// The checksum in manifests: CRC-32C of `bytes`, continued from the checksum of the bytes before.
 PENSTOCK_API std::uint32_t file_crc32c(std::span<const std::byte> bytes, std::uint32_t so_far = 0) noexcept;
 /// The axis along which the files are joined.

@@ -55,7 +55,7 @@ struct new_location {
 class PENSTOCK_API format_driver {
  public:
   virtual ~format_driver() = default;
-  virtual std::string_view name() const noexcept = 0;
+  virtual std::string_view name() const noexcept = 0;  ///< of the format, as in `array::format`
   /// Endings of names that such objects usually have: lower case, without the dot. They decide whether an object or a
   /// Zarr node is looked up first, and which driver creates a new array of that name. They do not decide the format of
   /// an object that exists.

@@ -52,7 +52,7 @@ class PENSTOCK_API json {
   bool is_number() const noexcept;
   bool get(std::int64_t& out) const noexcept;
   bool get(std::uint64_t& out) const noexcept;
-  bool get(double& out) const noexcept;  // any number; the nearest double
+  bool get(double& out) const noexcept;  ///< any number; the nearest double
 
   /// The member with that name, or null if this is not an object or does not have it.
   const json* find(std::string_view name) const noexcept;

@@ -65,7 +65,7 @@ inline bool is_expected(const byte_read& wanted, const version& seen) noexcept {
   }
   return true;
 }
-PENSTOCK_API error version_has_changed();
+PENSTOCK_API error version_has_changed();  ///< of a read whose object has another version than expected
 
 /// Resolves `wanted.range` against an object of `size_bytes`. A range of length 0 is valid in every object.
 ///
