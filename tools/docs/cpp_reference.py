@@ -41,7 +41,8 @@ class Declaration:
 def _skip_comment(text: str, at: int) -> int:
     """Returns the end of the comment, string or character that begins at `at`, or `at`."""
     if text.startswith("//", at):
-        return text.find("\n", at)
+        end = text.find("\n", at)
+        return end if end >= 0 else len(text)
     if text.startswith("/*", at):
         return text.find("*/", at) + 2
     if text[at] == '"' or (text[at] == "'" and not (at and text[at - 1].isalnum())):
