@@ -332,3 +332,40 @@ def test_positions_of_samples_are_pairs(tmp_path, places):
         image.sample(places)
     assert image.sample((1.5, 7.5)).tolist() == [[1]]
     assert image.sample([]).shape == (0, 1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_band_has_its_own_nodata(tmp_path, kind):
+    values = np.full((2, 32, 32), 5, "u1")
+    values[0, :16, :16], values[1, :16, :16] = 9, 7
+    ps.save(tmp_path / "a.tif", values, transform=(1, 0, 0, 0, -1, 32))
+    bands = "".join(
+        f'<PAMRasterBand band="{band}"><NoDataValue>{nodata}</NoDataValue></PAMRasterBand>'
+        for band, nodata in ((1, 9), (2, 7))
+    )
+    (tmp_path / "a.tif.aux.xml").write_text(f"<PAMDataset>{bands}</PAMDataset>")
+    image = ps.open(tmp_path / "a.tif")
+    for shape in ((32, 64), (16, 32)):  # the pixels themselves, and resampled ones
+        got = ps.read_window(image, (0, 0, 64, 32), shape, kind)
+        rows, columns = shape[0] // 2, shape[1] // 4
+        for band, nodata in enumerate((9, 7)):
+            expected = np.full(shape, 5)
+            expected[:rows, :columns] = expected[:, 2 * columns :] = nodata
+            np.testing.assert_array_equal(got[band], expected)
+    (tmp_path / "a.tif.aux.xml").write_text(f"<PAMDataset>{bands[: len(bands) // 2]}</PAMDataset>")
+    with pytest.raises(ps.InvalidArgumentError, match="It has no nodata value: give fill_value="):
+        ps.read_window(ps.open(tmp_path / "a.tif"), (0, 0, 64, 32), (32, 64), kind)
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_windows_of_an_image_in_a_group_have_its_place(tmp_path, zarr_format):
+    values = np.arange(1024, dtype="f4").reshape(1, 32, 32)
+    ps.save(tmp_path / "a.tif", values, crs=32633, transform=TRANSFORM, nodata=33)
+    made = ps.convert(tmp_path / "a.tif", tmp_path / "a.zarr", zarr_format=zarr_format)
+    assert isinstance(made, ps.Group)
+    window = (990, 4900, 1040, 5000), (5, 3), "average"
+    expected = ps.read_window(ps.open(tmp_path / "a.tif"), *window)
+    for image in (made, made["band_data"], ps.open(tmp_path / "a.zarr" / "band_data")):
+        np.testing.assert_array_equal(ps.read_window(image, *window), expected)
+    with pytest.raises(ps.NotFoundError, match="name no levels"):
+        ps.read_window(ps.create_group({}))

@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from penstock.core import registry
 from penstock.core.array import Array
-from penstock.core.errors import UnsupportedError
+from penstock.core.errors import Error, UnsupportedError
 from penstock.core.group import Group
 from penstock.geo.new_system import system_of
 from penstock.geo.tiff import TiffArray
@@ -39,6 +40,26 @@ _SPOKEN_FOR = {
 }
 
 
+def group_of(array: Array) -> Group | None:
+    """The group that holds an array, if it is known or the array was opened by a path or a URI."""
+    if array._within is not None:
+        return array._within  # type: ignore[no-any-return]
+    try:
+        uri, storage_options = registry.location_of(array)
+        above = registry.reopen(uri.rpartition("/")[0], storage_options, "r")
+    except (Error, TypeError, OSError):
+        return None
+    return above if isinstance(above, Group) else None
+
+
+def transform_of(array: Array) -> tuple[float, ...] | None:
+    """The affine transform of an array whose grid mapping, or coordinates, have one."""
+    group, names = group_of(array), dimension_names_of(array)
+    if group is None or len(names) < 2:
+        return None
+    return _transform_of(group, names[-2:], array.shape[-2:], _reference_of(group, array.attrs.asdict()))
+
+
 def options_of(array: Array, group: Group | None) -> tuple[dict[str, Any], dict[str, str]]:
     """Options of `create_array` for a TIFF of the array, and GDAL's metadata.
 
@@ -51,9 +72,7 @@ def options_of(array: Array, group: Group | None) -> tuple[dict[str, Any], dict[
     names = dimension_names_of(array)
     made: dict[str, Any] = {}
     if group is not None and len(names) >= 2:
-        # Also of the form "crs: x y other: lat lon", whose first system is that of the dimensions.
-        mapping = _member(group, str(attributes.get("grid_mapping", "spatial_ref")).split(":")[0].split(" ")[0])
-        reference = {} if mapping is None else mapping.attrs.asdict()
+        reference = _reference_of(group, attributes)
         lost = [what for key, what in _NOT_WRITTEN if reference.get(key)]
         if lost:
             message = f"the {' and '.join(lost)} of '{array.uri}' are not written to TIFFs"
@@ -76,6 +95,13 @@ def options_of(array: Array, group: Group | None) -> tuple[dict[str, Any], dict[
         and (name in _TEXTS or not name.startswith(("TIFFTAG_", "_Nc")))
     }
     return {name: value for name, value in made.items() if value is not None}, texts
+
+
+def _reference_of(group: Group, attributes: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The attributes of an array's grid mapping."""
+    # Also of the form "crs: x y other: lat lon", whose first system is that of the dimensions.
+    mapping = _member(group, str(attributes.get("grid_mapping", "spatial_ref")).split(":")[0].split(" ")[0])
+    return {} if mapping is None else mapping.attrs.asdict()
 
 
 def meaning_of_bands(attributes: Mapping[str, Any], bands: int) -> dict[str, list[Any] | None]:

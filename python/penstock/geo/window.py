@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from penstock._core import WindowReader, plan_window
+from penstock._core import WindowReader, _levels_of, plan_window
 from penstock.core.array import Array, Progress
 from penstock.core.errors import InvalidArgumentError
 from penstock.core.group import Group
 from penstock.core.indexing import oindex
 from penstock.core.levels import levels_with_place
 from penstock.core.progress import callback_of
+from penstock.geo import placed
 from penstock.geo.masks import fill_item
 from penstock.geo.unpacked import UnpackedArray
 
@@ -41,8 +42,8 @@ def read_window(
     Parameters
     ----------
     a
-        An array whose last dimensions are y and x; or a group whose attributes name levels (OME-Zarr, GeoZarr), which
-        determines `overviews` and, from OME-Zarr's scale, `transform`.
+        An array whose last dimensions are y and x; a group whose attributes name levels (OME-Zarr, GeoZarr), which
+        determines `overviews` and, from OME-Zarr's scale, `transform`; or a group with one image, as `convert` writes.
     bounds
         (left, bottom, right, top) in the units of `a.crs`, or as `a.bounds` has them; None: the whole array, which
         needs no position. Pixels outside the image get the fill value. If the array has no nodata value, `fill_value`
@@ -63,7 +64,8 @@ def read_window(
         For pixels without a value. None: nodata; without nodata, 0 for missing pixels within the image.
     transform, nodata, overviews
         The position of the array, as coefficients (a, b, c, d, e, f); the value of missing pixels; the same image in
-        coarser arrays. None: those of the GeoTIFF.
+        coarser arrays. None: those of the GeoTIFF; of an array with the attribute `grid_mapping`, those of the mapping,
+        or of the coordinates, and of `_FillValue`.
     boundless
         True permits bounds that are wholly outside the image.
     threads
@@ -104,12 +106,18 @@ def read_window(
     >>> around[0, [0, -1], [0, -1]]
     array([9, 0], dtype=uint16)
     """
+    image = placed.image_in(a) if isinstance(a, Group) and not _levels_of(a) else None
+    a = a if image is None else image
     if isinstance(a, Group):
         levels, of_group = levels_with_place(a)
         a, overviews = levels[0], levels[1:] if overviews is None else overviews
         transform = of_group if transform is None else transform
     if not isinstance(a, Array | UnpackedArray):
         raise InvalidArgumentError(f"read_window takes an array or a group that is open, got {type(a).__name__}")
+    if isinstance(a, Array) and "grid_mapping" in a.attrs:
+        if transform is None and bounds is not None:
+            transform = placed.transform_of(a)
+        nodata = placed.nodata_of(a, a.attrs.asdict()) if nodata is None else nodata
     if resampling not in RESAMPLINGS:
         raise InvalidArgumentError(f"resampling must be one of {', '.join(RESAMPLINGS)}, got {resampling!r}")
     if nodata is not None and a.dtype.kind not in "iufc":

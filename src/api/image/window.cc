@@ -76,7 +76,8 @@ result<> check_within(const array& image, const georeference& of, const window_p
     return start < static_cast<double>(size) && start + length > 0;
   };
   const bool overlaps = touches(w.row, w.height, rows) && touches(w.column, w.width, columns);
-  const bool has_fill = plan.fill_value || plan.nodata;
+  const bool has_fill =
+      plan.fill_value || std::find(plan.nodata.begin(), plan.nodata.end(), std::nullopt) == plan.nodata.end();
   if (within(w.row, w.height, rows) && within(w.column, w.width, columns)) return {};
   if (has_fill && (overlaps || options.boundless)) return {};
   std::string where = fmt::format("the image of {} x {} pixels", rows, columns);
@@ -171,13 +172,15 @@ result<> set_nodata(const window_image& image, const georeference& of, const win
                     window_plan& plan) {
   const dtype& type = plan.type;
   const auto* const unpacked = std::get_if<unpacked_image>(&image);
+  plan.nodata.resize(1);
   if (options.nodata) {
     plan.given_nodata = true;
-    plan.nodata = held_nodata(*options.nodata, type);
+    plan.nodata[0] = held_nodata(*options.nodata, type);
   } else if (unpacked != nullptr) {
-    if (unpacked->is_partial()) plan.nodata = std::numeric_limits<double>::quiet_NaN();
+    if (unpacked->is_partial()) plan.nodata[0] = std::numeric_limits<double>::quiet_NaN();
   } else if (const std::vector<band_meaning> bands = of.bands(); !bands.empty()) {
-    plan.nodata = bands.front().held_nodata;
+    plan.nodata.resize(bands.size() == plan.planes() ? bands.size() : 1);
+    for (std::size_t plane = 0; plane < plan.nodata.size(); ++plane) plan.nodata[plane] = bands[plane].held_nodata;
   }
   if (!options.fill_value.empty()) {
     if (options.fill_value.size() != type.item_bytes())
@@ -187,12 +190,14 @@ result<> set_nodata(const window_image& image, const georeference& of, const win
   }
   const bool is_number = type.kind() == dtype_kind::signed_integer || type.kind() == dtype_kind::unsigned_integer ||
                          type.kind() == dtype_kind::floating || type.kind() == dtype_kind::complex;
-  if (plan.fill_value)
-    plan.missing = *plan.fill_value;
-  else if (plan.nodata && is_number)
-    plan.missing = item_of_nodata(*plan.nodata, type);
-  else
-    plan.missing.resize(type.item_bytes());
+  for (const std::optional<nodata_value>& nodata : plan.nodata) {
+    if (plan.fill_value)
+      plan.missing.push_back(*plan.fill_value);
+    else if (nodata && is_number)
+      plan.missing.push_back(item_of_nodata(*nodata, type));
+    else
+      plan.missing.emplace_back(type.item_bytes());
+  }
   return {};
 }
 
@@ -215,6 +220,7 @@ result<> plan_window(const window_image& from, const window_options& options, wi
   const georeference of = georeference_of(image);
   plan.how = options.how;
   plan.threads = options.threads;
+  plan.shape = image.shape();
   PENSTOCK_TRY(set_nodata(from, of, options, plan));
   PENSTOCK_ASSIGN(plan.window, find_window(image, of, options));
   PENSTOCK_TRY(check_within(image, of, plan, options));
@@ -226,7 +232,6 @@ result<> plan_window(const window_image& from, const window_options& options, wi
   } else {
     PENSTOCK_ASSIGN(size, size_of_window(plan.window));
   }
-  plan.shape = image.shape();
   plan.shape[plan.shape.size() - 2] = size[0];
   plan.shape[plan.shape.size() - 1] = size[1];
   std::uint64_t bytes = plan.type.item_bytes();

@@ -22,11 +22,15 @@ struct window_plan {
   extents shape;
   resampling how = resampling::nearest;
   resample_taps rows, columns;                       ///< in pixels of `level`
-  std::optional<nodata_value> nodata;                ///< a value that pixels may have
+  std::vector<std::optional<nodata_value>> nodata;   ///< values that pixels may have, of each plane or one for all
   bool given_nodata = false;                         ///< the caller's: they alone are missing
   std::optional<std::vector<std::byte>> fill_value;  ///< memory of the caller
-  std::vector<std::byte> missing;                    ///< the value of pixels without a value
+  std::vector<std::vector<std::byte>> missing;       ///< the values of pixels without a value, as many as `nodata`
   unsigned threads = 0;
+
+  const std::vector<std::byte>& missing_of(std::uint64_t plane) const noexcept {
+    return missing[missing.size() == 1 ? 0 : plane];
+  }
 
   std::uint64_t planes() const noexcept {
     std::uint64_t count = 1;

@@ -138,12 +138,13 @@ class mask_picks {
 
 // The values of pixels outside the level.
 void fill_outside(const window_plan& plan, const pixel_picks& picks, std::byte* out) {
-  const std::uint64_t rows = plan.rows.count(), columns = plan.columns.count(), item = plan.missing.size();
+  const std::uint64_t rows = plan.rows.count(), columns = plan.columns.count(), item = plan.type.item_bytes();
   for (std::uint64_t row = 0; row < plan.planes() * rows; ++row) {
+    const std::vector<std::byte>& missing = plan.missing_of(row / rows);
     std::byte* const to = out + row * columns * item;
     const bool is_inside = !picks.empty() && row % rows >= picks.top && row % rows < picks.bottom;
-    fill_items(to, is_inside ? picks.left : columns, plan.missing);
-    if (is_inside) fill_items(to + picks.right * item, columns - picks.right, plan.missing);
+    fill_items(to, is_inside ? picks.left : columns, missing);
+    if (is_inside) fill_items(to + picks.right * item, columns - picks.right, missing);
   }
 }
 
@@ -173,7 +174,7 @@ result<> pick_values(const window_plan& plan, const positions& rows, const posit
 
 std::shared_ptr<valid_pixels> make_valid(const window_plan& plan, result<>& failed) {
   if (plan.unpacked || plan.given_nodata || tiff_details_of(plan.level) == nullptr)
-    return std::make_shared<valid_pixels>(plan.type, plan.planes(), plan.nodata);
+    return std::make_shared<valid_pixels>(plan.type, plan.planes(), plan.nodata[0]);
   auto made = valid_pixels::of_image(plan.level, plan.planes());
   if (made.ok()) return std::make_shared<valid_pixels>(std::move(made).value());
   failed = std::move(made).error();
@@ -189,12 +190,12 @@ result<> read_copies(const window_plan& plan, const valid_pixels& valid, const p
   PENSTOCK_TRY(pick_values(plan, rows, columns, progress, out));
   PENSTOCK_ASSIGN(const auto* const of_mask, masks.wait());
   if (valid.all() || (valid.by_opacity() && !plan.fill_value)) return {};
-  const std::size_t item = plan.missing.size();
+  const std::size_t item = plan.type.item_bytes();
   const pixel_flags flags = valid.flags(out, *of_mask, pixels);
   for (std::uint64_t plane = 0; plane < plan.planes(); ++plane) {
     const std::uint8_t* const of = flags.of(plane);
     for (std::uint64_t i = 0; i < pixels; ++i)
-      if (of[i] == 0) std::memcpy(out + (plane * pixels + i) * item, plan.missing.data(), item);
+      if (of[i] == 0) std::memcpy(out + (plane * pixels + i) * item, plan.missing_of(plane).data(), item);
   }
   return {};
 }
@@ -327,17 +328,16 @@ std::vector<std::byte> nodata_pair(const dtype& type, const std::optional<nodata
 class strip_means {
  public:
   strip_means(const window_plan& plan, const valid_pixels& valid)
-      : plan_(plan),
-        valid_(valid),
-        type_(is_half(plan.type) ? dtype(dtype_kind::floating, 32) : plan.type),
-        instead_(nodata_pair(plan.type, plan.nodata)) {}
+      : plan_(plan), valid_(valid), type_(is_half(plan.type) ? dtype(dtype_kind::floating, 32) : plan.type) {
+    for (const std::optional<nodata_value>& each : plan.nodata) instead_.push_back(nodata_pair(plan.type, each));
+  }
 
   // Unpacked images are processed in ranges of one band that stay in the processor's cache.
   result<> make(const strip& of, const strip_read& from, std::byte* out) {
     if (!plan_.unpacked) return make_planes(of, from.values.data(), from.masks, valid_, 0, plan_.planes(), out);
     const unpacked_state& how = plan_.unpacked->state();
     const std::vector<std::uint8_t> flags = how.mask_flags(from.masks, of.pixels());
-    const valid_pixels valid(plan_.type, 1, plan_.nodata);
+    const valid_pixels valid(plan_.type, 1, plan_.nodata[0]);
     const std::uint64_t item = plan_.level.type().item_bytes();
     for (const strip& part : cut_into_strips(plan_, of.begin, of.end, kUnpackedElements, 1)) {
       PENSTOCK_TRY(unpacked_.reserve(part.pixels() * plan_.type.item_bytes()));
@@ -374,13 +374,14 @@ class strip_means {
     weighted_means(source, plan_.rows.part(of.begin, of.end, of.top),
                    plan_.columns.part(0, plan_.columns.count(), of.left), plan_.how == resampling::bilinear,
                    means_.data(), weight_.data());
-    const std::uint64_t rows = plan_.rows.count(), item = plan_.missing.size();
+    const std::uint64_t rows = plan_.rows.count(), item = plan_.type.item_bytes();
     for (std::uint64_t plane = 0; plane < planes; ++plane) {
       const double* const weight = weight_.data() + (valid.all() ? 0 : plane * pixels);
       std::byte* const to = out + ((first + plane) * rows + of.begin) * plan_.columns.count() * item;
-      if (!store_plane(means_.data() + plane * pixels, weight, pixels, to)) continue;
+      const std::vector<std::byte>& pair = instead_[instead_.size() == 1 ? 0 : first + plane];
+      if (!store_plane(means_.data() + plane * pixels, weight, pixels, pair, to)) continue;
       for (std::uint64_t i = 0; i < pixels; ++i)
-        if (weight[i] <= 0) std::memcpy(to + i * item, plan_.missing.data(), item);
+        if (weight[i] <= 0) std::memcpy(to + i * item, plan_.missing_of(first + plane).data(), item);
     }
     return {};
   }
@@ -394,8 +395,9 @@ class strip_means {
   }
 
   // Returns whether there is a pixel without any valid source pixel.
-  bool store_plane(double* means, const double* weight, std::uint64_t count, std::byte* to) {
-    const std::byte* const instead = instead_.empty() ? nullptr : instead_.data();
+  bool store_plane(double* means, const double* weight, std::uint64_t count, const std::vector<std::byte>& pair,
+                   std::byte* to) {
+    const std::byte* const instead = pair.empty() ? nullptr : pair.data();
     if (!is_half(plan_.type)) return store_means(type_, to, means, weight, count, instead);
     for (std::uint64_t i = 0; i < count; ++i) means[i] = static_cast<double>(half(means[i]));
     std::vector<std::byte> stored(count * sizeof(float));
@@ -406,8 +408,8 @@ class strip_means {
 
   const window_plan& plan_;
   const valid_pixels& valid_;
-  const dtype type_;  // the type that is resampled
-  const std::vector<std::byte> instead_;
+  const dtype type_;                             // the type that is resampled
+  std::vector<std::vector<std::byte>> instead_;  // pairs, as many as the plan's `nodata`
   buffer unpacked_, wide_;
   std::vector<double> means_, weight_;
 };
