@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -499,3 +500,34 @@ def test_the_part_of_a_crs_that_has_keys_is_written(tmp_path: Path) -> None:
 def test_arrays_of_other_ranks_than_images_are_refused(tmp_path: Path, shape: tuple[int, ...]) -> None:
     with pytest.raises(ps.InvalidArgumentError, match=r"a TIFF has the shape \(band, y, x\) or \(y, x\), not"):
         ps.convert(ps.create_array({}, data=np.ones(shape)), tmp_path / "a.tif")
+
+
+def test_nodata_of_a_sidecar_file_that_a_copy_loses_is_named(tmp_path: Path) -> None:
+    values = np.arange(64, dtype="f4").reshape(1, 8, 8)
+    text = '<PAMDataset><PAMRasterBand band="1"><NoDataValue>9</NoDataValue></PAMRasterBand></PAMDataset>'
+    for own in (None, 0, 9):
+        ps.save(tmp_path / "a.tif", values, nodata=own)
+        (tmp_path / "a.tif.aux.xml").write_text(text)
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            ps.copy(tmp_path / "a.tif", tmp_path / "a.zarr", overwrite=True)
+        assert [str(each.message).startswith("the nodata value of a sidecar file") for each in found] == (
+            [] if own == 9 else [True]
+        )
+    ps.save(tmp_path / "a.tif", values, nodata=0, **PLACE)
+    with pytest.warns(UserWarning, match=r"nodata 9.* is not written: Zarr 2 has one value, 0"):
+        ps.convert(tmp_path / "a.tif", tmp_path / "b.zarr", zarr_format=2)
+
+
+@pytest.mark.parametrize("nodata", [-9999.0, 0.5, float("nan"), 255.0])
+def test_nodata_that_the_new_dtype_does_not_have_is_omitted(tmp_path: Path, nodata: float) -> None:
+    values = np.arange(64, dtype="f4").reshape(1, 8, 8)
+    ps.save(tmp_path / "a.tif", values, nodata=nodata, **PLACE)
+    made = ps.convert(tmp_path / "a.tif", tmp_path / "b.tif", dtype="u1")
+    assert (made.dtype, made.nodata) == ("u1", 255 if nodata == 255 else None)
+    np.testing.assert_array_equal(made[...], values)
+    values[0, 0, 0] = nodata
+    ps.save(tmp_path / "a.tif", values, nodata=nodata, **PLACE)
+    if nodata < 0 or nodata != nodata:
+        with pytest.raises(ps.InvalidArgumentError, match="values that uint8 does not have"):
+            ps.convert(tmp_path / "a.tif", tmp_path / "c.tif", dtype="u1")

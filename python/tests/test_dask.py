@@ -127,3 +127,23 @@ def test_copies_into_memory_of_this_process_are_refused(array: ps.Array, kind: s
     for work in (penstock.dask.rechunk, penstock.dask.convert):
         with pytest.raises(ps.UnsupportedError, match="copies of it"):
             work(array, target, chunks=(5, 5))
+
+
+def test_masks_of_blocks_are_not_lost(tmp_path: Path) -> None:
+    values = np.arange(32, dtype="f4").reshape(1, 4, 8)
+    blocks = dask_array.ma.masked_equal(dask_array.from_array(values, chunks=(1, 2, 8)), 20)
+    ps.create_array(tmp_path / "a.zarr", data=values)
+    a = ps.open(tmp_path / "a.zarr", mode="r+")
+    for write in (
+        lambda: ps.save(tmp_path / "b.zarr", blocks),
+        lambda: ps.save(tmp_path / "b.npy", blocks),
+        lambda: ps.save(tmp_path / "b.tif", blocks),
+        lambda: ps.save_shards(blocks, str(tmp_path / "b_{}.npy"), rows=1),
+        lambda: a.write(..., blocks),
+    ):
+        with pytest.raises(ps.InvalidArgumentError, match="masked"):
+            write()
+    assert [each.name for each in tmp_path.iterdir()] == ["a.zarr"]
+    np.testing.assert_array_equal(a[...], values)
+    ps.save(tmp_path / "b.tif", blocks, nodata=-1)
+    np.testing.assert_array_equal(ps.open(tmp_path / "b.tif")[...], np.where(values == 20, -1, values))

@@ -309,3 +309,24 @@ def test_values_that_jpeg_cannot_store_are_refused(tmp_path):
     ]:
         with pytest.raises((ps.InvalidArgumentError, ps.UnsupportedError), match=words):
             ps.save(tmp_path / "x.tif", values, compress="jpeg", **options)
+
+
+@pytest.mark.parametrize(
+    ("value", "source", "dtype"),
+    [(300, "f4", "u1"), (float("nan"), "f8", "i2"), (-1, "i4", "u1"), (float("inf"), "f2", "u4"), (2.0**63, "f8", "i8"),
+     (1j, "c8", "f4")],
+)  # fmt: skip
+def test_values_that_the_dtype_does_not_have_are_refused(tmp_path, value, source, dtype):
+    values = np.full((2, 700, 900), 3, source)
+    values[-1, -1, -1] = value
+    path = tmp_path / "a.tif"
+    for data in (values, ps.create_array({}, data=values)):
+        with pytest.raises(ps.InvalidArgumentError, match=r"does not have|are not written as"):
+            ps.save(path, data, dtype=dtype)
+    assert not path.exists()
+    values[-1, -1, -1] = 7
+    if source != "c8":
+        ps.save(path, values, dtype=dtype)
+        np.testing.assert_array_equal(ps.open(path)[...], values)
+        ps.save(path, np.ma.masked_equal(values, 7), dtype=dtype, nodata=9)
+        assert ps.open(path)[-1, -1, -1] == 9

@@ -139,17 +139,21 @@ def _describe(made: Array | Group, source: TiffArray) -> None:
     if source.dtype.kind == "c" and source.nodata is not None and made.format == "zarr3":
         attributes["_FillValue"] = [_in_base64(each) for each in (source.nodata, 0)]
     elif source.dtype.kind != "c" and source._held_nodata is not None:
-        attributes |= _missing_value(made, source._held_nodata)
+        attributes |= _missing_value(made, source._held_nodata, source.uri)
     made.attrs.update(attributes)
 
 
-def _missing_value(made: Any, nodata: float) -> dict[str, Any]:
+def _missing_value(made: Any, nodata: float, uri: str) -> dict[str, Any]:
     """The attribute of the missing value, in xarray's form: the copy has the value of the TIFF's own tag only, and a
     sidecar file may have another one."""
     if made.format == "zarr3":
         return {"_FillValue": _in_base64(nodata) if made.dtype.kind == "f" else int(nodata)}
-    is_known = made.fill_value is not None or nodata != nodata  # NaN is missing without an attribute
-    return {} if is_known else {"_FillValue": nodata}
+    if made.fill_value is None:
+        return {} if nodata != nodata else {"_FillValue": nodata}  # NaN is missing without an attribute
+    if str(made.dtype.type(made.fill_value)) != str(made.dtype.type(nodata)):
+        text = f"nodata {nodata} of '{uri}' is not written: Zarr 2 has one value, {made.fill_value} of the TIFF's tag"
+        warnings.warn(text, UserWarning, stacklevel=5)
+    return {}
 
 
 def _in_base64(number: float) -> str:

@@ -25,7 +25,7 @@ from penstock.core import device as _device
 from penstock.core.array import Array, Progress
 from penstock.core.attributes import to_json
 from penstock.core.chunking import plain_lengths
-from penstock.core.data_types import dtype_json, fill_options, native_dtype, unmasked
+from penstock.core.data_types import as_ndarray, dtype_json, fill_options, native_dtype, unmasked
 from penstock.core.errors import InvalidArgumentError
 from penstock.hdf5.grown import storage_of
 
@@ -96,7 +96,7 @@ class NewArray:
             brought = {name: getattr(self, name) for name in names}
             taken = for_zarr(data, brought)
             is_open = progress is not None and isinstance(taken, Array)
-            values = unmasked(np.asanyarray(taken.read(progress=progress) if is_open else taken))
+            values = unmasked(as_ndarray(taken.read(progress=progress) if is_open else taken))
             if self.dtype is None and _is_ascii_text(taken):
                 values, taken = _text_of(values), None
             check_objects(values)

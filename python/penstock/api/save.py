@@ -20,7 +20,7 @@ from penstock.api.written_values import check_is_array
 from penstock.core import device as _device
 from penstock.core.array import Array, Progress
 from penstock.core.context import current_context
-from penstock.core.data_types import is_masked, unmasked
+from penstock.core.data_types import as_ndarray, is_masked, unmasked
 from penstock.core.errors import InvalidArgumentError, UnsupportedError
 from penstock.core.group import Group
 from penstock.core.progress import Shares, callback_of
@@ -154,7 +154,7 @@ def save_npy(target: Any, data: Any, progress: Progress | None = None, memory: i
     if isinstance(data, Array):
         values = data._opened()
     else:
-        values = unmasked(np.asanyarray(_device.to_host(data, context) if _device.is_device_value(data) else data))
+        values = unmasked(as_ndarray(_device.to_host(data, context) if _device.is_device_value(data) else data))
     dtype = values.dtype
     if dtype.hasobject or dtype.kind == "T":
         raise UnsupportedError(f"items of {dtype} cannot be written without pickling them")

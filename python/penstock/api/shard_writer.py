@@ -22,7 +22,7 @@ from penstock.api.hdf5_writer import import_h5py, new_file
 from penstock.api.written_values import for_tiff, for_zarr
 from penstock.core.array import Array, Progress
 from penstock.core.context import current_context
-from penstock.core.data_types import dtype_json, native_dtype, unmasked
+from penstock.core.data_types import as_ndarray, dtype_json, native_dtype, unmasked
 from penstock.core.errors import InvalidArgumentError, UnsupportedError, system_errors
 from penstock.core.progress import Shares, callback_of
 from penstock.core.writing import as_value
@@ -141,7 +141,7 @@ class ShardWriter:
         UnsupportedError
             The format does not have such elements.
         """
-        made = np.asanyarray(values)
+        made = as_ndarray(values)
         if self._format != "tiff":  # which has nodata
             made = unmasked(made)
         if made.ndim == 0:

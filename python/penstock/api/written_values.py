@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from penstock import _core
-from penstock.core import registry
 from penstock.core.array import Array
 from penstock.core.data_types import is_masked
-from penstock.core.errors import Error, InvalidArgumentError, UnsupportedError
+from penstock.core.errors import InvalidArgumentError, UnsupportedError
 from penstock.core.group import Group
 from penstock.geo import placed
 from penstock.geo.tiff import TiffArray
 from penstock.geo.unpacked import UnpackedArray
+from penstock.geo.writing import dtype_of
 
 # The dimensions of images, as CF, rioxarray and GDAL name them.
 _COLUMNS = frozenset({"x", "longitude", "lon"})
@@ -104,9 +104,17 @@ def warn_of_place(data: Any) -> None:
     lost = ["the coordinate system and the transform"] if data.crs is not None else []
     if any(each != 1 for each in data.scales) or any(data.offsets):
         lost.append("scale and offset")
+    if not data._is_mask and data._held_nodata is not None and not _is_in_tag(data, data._held_nodata):
+        lost.append("the nodata value of a sidecar file")
     if lost:
         text = f"{' and '.join(lost)} of a TIFF are not written with an array of Zarr (penstock.convert writes them)"
         warnings.warn(text, UserWarning, stacklevel=3)
+
+
+def _is_in_tag(image: Any, nodata: Any) -> bool:
+    """Whether the TIFF itself has the nodata value: copies of its array have that one."""
+    fill, held = (str(image.dtype.type(value)) for value in (image.fill_value, nodata))  # NaN equals NaN
+    return "GDAL_NODATA" in image.tags and fill == held
 
 
 def for_tiff(data: Any, options: dict[str, Any], dtype: Any = None) -> tuple[Any, dict[str, str]]:
@@ -124,11 +132,13 @@ def for_tiff(data: Any, options: dict[str, Any], dtype: Any = None) -> tuple[Any
         if options.get("mask") is None:
             facts["mask"] = placed.mask_of_image(data)
     else:
-        facts, texts = placed.options_of(data, _group_of(data))
+        facts, texts = placed.options_of(data, placed.group_of(data))
     if dtype is not None or any(options.get(name) for name in ("photometric", "alpha")):
         facts.pop("colormap", None)  # other values or colours are requested
     if dtype is not None or options.get("compress") == "jpeg":
         facts.pop("bits", None)
+    if dtype is not None and _core.held_nodata(facts.get("nodata"), dtype_of(dtype)) is None:
+        facts.pop("nodata", None)  # no pixel of the new type can have it
     if options.get("crs") is None and facts.get("crs") is not None:
         facts["crs"] = placed.crs_that_tiffs_hold(facts["crs"], data.uri)
     for name, value in facts.items():
@@ -147,18 +157,6 @@ def _take_from_unpacked(data: UnpackedArray, options: dict[str, Any]) -> dict[st
         if value is not None and options.get(name) is None:
             options[name] = value
     return texts
-
-
-def _group_of(array: Array) -> Group | None:
-    """The group that holds an array, if it is known or the array was opened by a path or a URI."""
-    if array._within is not None:
-        return array._within  # type: ignore[no-any-return]
-    try:
-        uri, storage_options = registry.location_of(array)
-        above = registry.reopen(uri.rpartition("/")[0], storage_options, "r")
-    except (Error, TypeError, OSError):
-        return None
-    return above if isinstance(above, Group) else None
 
 
 def _for_tiff(data: Any, options: dict[str, Any]) -> Any:

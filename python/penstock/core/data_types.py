@@ -42,6 +42,14 @@ def is_masked(values: np.ma.MaskedArray[Any, Any]) -> bool:
     return mask is not np.ma.nomask and bool(np.ascontiguousarray(mask).view(np.bool_).any())
 
 
+def as_ndarray(values: Any, dtype: npt.DTypeLike | None = None) -> npt.NDArray[Any]:
+    """As `numpy.asanyarray`, which drops the masks of Dask's arrays."""
+    graph = getattr(values, "__dask_graph__", None)
+    if graph is not None and graph() is not None:
+        values = values.compute()
+    return np.asanyarray(values, dtype)
+
+
 def unmasked(values: Any) -> Any:
     """The elements of an array of a subclass of ndarray as an ndarray; other values unchanged.
 

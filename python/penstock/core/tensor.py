@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from penstock import _core
 from penstock.core import registry
-from penstock.core.data_types import NAMED_TYPES, cast, unmasked
+from penstock.core.data_types import NAMED_TYPES, as_ndarray, cast, unmasked
 from penstock.core.errors import ExportError, InvalidArgumentError, UnsupportedError
 
 CPU = (1, 0)
@@ -165,8 +165,7 @@ def as_host(values: Any, dtype: np.dtype[Any] | None = None) -> npt.NDArray[Any]
         Elements are masked.
     """
     try:
-        plain: npt.NDArray[Any] = unmasked(np.asanyarray(values, dtype))
-        return plain
+        return unmasked(as_ndarray(values, dtype))
     except (TypeError, BufferError, RuntimeError):
         if not hasattr(type(values), "__dlpack__"):
             raise

@@ -18,6 +18,7 @@ from penstock.core import device as _device
 from penstock.core import registry
 from penstock.core.array import Array
 from penstock.core.context import Context, current_context
+from penstock.core.data_types import as_ndarray
 from penstock.core.errors import InvalidArgumentError, OutOfRangeError, UnsupportedError
 from penstock.core.progress import Shares, callback_of
 from penstock.core.sizes import counted
@@ -137,7 +138,7 @@ class TiffWriter:
         bands, rows = self._resolve(selection)
         shape = (bands.stop - bands.start, rows.stop - rows.start, self.shape[-1])
         if not isinstance(value, np.ndarray) and hasattr(value, "__array__"):
-            value = np.asanyarray(value)
+            value = as_ndarray(value)
         if isinstance(value, np.ma.MaskedArray):
             value = self._filled(value, mask is not None)
         # As in NumPy: the shape of the selection has no axes that an integer dropped.
@@ -251,7 +252,7 @@ def _range(key: Any, length: int) -> slice:
 def new_tiff(shape: Any, dtype: Any, how: TiffOptions, attributes: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The options of a new TIFF in the form for the engine."""
     sizes = _shape_of(shape)
-    type_ = _dtype_of(dtype)
+    type_ = dtype_of(dtype)
     bands = 1 if len(sizes) == 2 else sizes[0]
     tile = _tile_of(how.tiles)
     is_palette = how.colormap is not None
@@ -366,8 +367,27 @@ def _write_slices(writer: TiffWriter, data: Any, mask: Any, progress: Any) -> No
     shares = Shares(progress, "writing", row_bytes * height)
     for y in range(0, height, rows):
         valid = None if mask is None else np.asarray(mask[y : y + rows])
-        writer.write((..., slice(y, y + rows), slice(None)), np.asanyarray(data[..., y : y + rows, :]), valid)
+        values = as_ndarray(data[..., y : y + rows, :])
+        _check_cast(values, writer.dtype)
+        writer.write((..., slice(y, y + rows), slice(None)), values, valid)
         shares.add(row_bytes * min(rows, height - y))
+
+
+def _check_cast(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> None:
+    """Refuse numbers that integers of `dtype` do not have, if NumPy's "same_kind" rule refuses the cast, and all other
+    such casts. Fractions are dropped, as by NumPy.
+    """
+    if np.can_cast(values.dtype, dtype, "same_kind"):
+        return
+    if values.dtype.kind not in "biuf" or dtype.kind not in "iu":
+        raise InvalidArgumentError(f"values of {values.dtype} are not written as {dtype}: use their astype")
+    limits = np.iinfo(dtype)
+    with np.errstate(over="ignore"):
+        wrong = values[~((values >= limits.min) & (values < limits.max + 1))]  # NaN, too
+    if isinstance(wrong, np.ma.MaskedArray):
+        wrong = wrong.compressed()
+    if wrong.size:
+        raise InvalidArgumentError(f"data has values that {dtype} does not have, such as {wrong.flat[0]}: replace them")
 
 
 def _shape_of(shape: Any) -> tuple[int, ...]:
@@ -382,7 +402,7 @@ def _shape_of(shape: Any) -> tuple[int, ...]:
     return sizes
 
 
-def _dtype_of(dtype: Any) -> np.dtype[Any]:
+def dtype_of(dtype: Any) -> np.dtype[Any]:
     try:
         type_: np.dtype[Any] = np.dtype(dtype).newbyteorder("=")
     except TypeError as failure:
