@@ -336,7 +336,8 @@ def test_positions_of_samples_are_pairs(tmp_path, places):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_band_has_its_own_nodata(tmp_path, kind):
-    values = np.full((2, 32, 32), 5, "u1")
+    values = np.full((2, 32, 32), 6, "u1")
+    values[:, :, ::2] = 8
     values[0, :16, :16], values[1, :16, :16] = 9, 7
     ps.save(tmp_path / "a.tif", values, transform=(1, 0, 0, 0, -1, 32))
     bands = "".join(
@@ -347,11 +348,9 @@ def test_each_band_has_its_own_nodata(tmp_path, kind):
     image = ps.open(tmp_path / "a.tif")
     for shape in ((32, 64), (16, 32)):  # the pixels themselves, and resampled ones
         got = ps.read_window(image, (0, 0, 64, 32), shape, kind)
-        rows, columns = shape[0] // 2, shape[1] // 4
-        for band, nodata in enumerate((9, 7)):
-            expected = np.full(shape, 5)
-            expected[:rows, :columns] = expected[:, 2 * columns :] = nodata
-            np.testing.assert_array_equal(got[band], expected)
+        assert got[:, 0, 0].tolist() == got[:, 0, -1].tolist() == [9, 7]
+        if kind == "average":  # a mean never becomes nodata
+            assert got[:, -1, 0].tolist() == ([7, 8] if shape == (16, 32) else [8, 8])
     (tmp_path / "a.tif.aux.xml").write_text(f"<PAMDataset>{bands[: len(bands) // 2]}</PAMDataset>")
     with pytest.raises(ps.InvalidArgumentError, match="It has no nodata value: give fill_value="):
         ps.read_window(ps.open(tmp_path / "a.tif"), (0, 0, 64, 32), (32, 64), kind)
