@@ -373,7 +373,7 @@ def _write_slices(writer: TiffWriter, data: Any, mask: Any, progress: Any) -> No
         shares.add(row_bytes * min(rows, height - y))
 
 
-def _check_cast(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> None:
+def _check_cast(values: Any, dtype: np.dtype[Any]) -> None:
     """Refuse numbers that integers of `dtype` do not have, if NumPy's "same_kind" rule refuses the cast, and all other
     such casts. Fractions are dropped, as by NumPy.
     """
