@@ -178,3 +178,22 @@ def test_a_type_larger_than_its_file_takes_no_memory(tmp_path: Path, chunks: tup
     with pytest.raises(ps.Error, match=r"elements of 42781\d+ bytes in a file of"):
         ps.open(path)["x"]
     assert ps.open(path)["sound"][3] == 3
+
+
+@pytest.mark.parametrize("libver", ["earliest", "latest"])
+@pytest.mark.parametrize("rows", [0, 5])
+def test_a_file_that_its_program_has_not_closed_is_said_to_be_open(tmp_path: Path, libver: str, rows: int) -> None:
+    """libhdf5 keeps the headers in memory until then. A copy is read, because some systems lock the file."""
+    with h5py.File(tmp_path / "x.h5", "w", libver=libver) as file:
+        if rows:
+            file["x"] = np.arange(rows)
+        (tmp_path / "y.h5").write_bytes((tmp_path / "x.h5").read_bytes())
+        with pytest.raises(ps.CorruptDataError, match="still be open for writing"):
+            ps.open(tmp_path / "y.h5")
+        file.flush()
+        (tmp_path / "y.h5").write_bytes((tmp_path / "x.h5").read_bytes())
+        assert ps.open(tmp_path / "y.h5").keys() == (["x"] if rows else [])
+    flip(tmp_path / "x.h5", header_of(tmp_path / "x.h5", "/"))
+    with pytest.raises(ps.CorruptDataError) as caught:
+        ps.open(tmp_path / "x.h5")
+    assert "open for writing" not in str(caught.value)

@@ -94,7 +94,8 @@ result<> hdf5_file::read_superblock(std::uint64_t signature) {
     root_ = cursor.number(offset_bytes_);
     if (!cursor.ok()) return hdf5_damaged("the superblock is truncated");
   } else {
-    cursor.skip(1);  // flags
+    constexpr std::uint64_t kOpenForWriting = 1;
+    written_ = (cursor.number(1) & kOpenForWriting) != 0 && superblock == 3;
     const std::uint64_t stored_base = cursor.number(offset_bytes_);
     extension_ = cursor.number(offset_bytes_);
     set_end(cursor.number(offset_bytes_), stored_base);

@@ -145,6 +145,8 @@ class hdf5_file {
   std::uint64_t size() const noexcept { return from_->size(); }
   /// The address of the file's end in its superblock; 0: it has none.
   std::uint64_t end() const noexcept { return end_; }
+  /// Whether the superblock (from version 3) says that a program has the file open for writing.
+  bool written() const noexcept { return written_; }
   /// The address of the root group's object header.
   std::uint64_t root() const noexcept { return root_; }
   /// The address of the superblock extension's object header; undefined if the file has none.
@@ -166,6 +168,7 @@ class hdf5_file {
   std::uint64_t budget_;   // bytes that may still be read
   std::uint64_t decoded_;  // and those that may still be made of compressed metadata
   std::size_t offset_bytes_ = 8, length_bytes_ = 8;
+  bool written_ = false;
   std::uint64_t base_ = 0, end_ = 0, root_ = 0, extension_ = ~std::uint64_t{0};
   std::shared_ptr<const hdf5_cache_image> image_;
   std::vector<std::byte> joined_;  // the bytes of the last read that are only partly in blocks of the image

@@ -141,12 +141,24 @@ class object_reader {
   bool ordered_ = false;
 };
 
+// libhdf5 writes the superblock first and keeps the headers in memory: until then, the file ends there or has zeros.
+bool may_be_unwritten(hdf5_file& file, std::uint64_t address) {
+  constexpr std::uint64_t kLooked = 16;
+  if (file.written()) return true;
+  const auto begin = file.at(address, kLooked);
+  if (!begin.ok()) return address == file.root();
+  return std::all_of(begin->begin(), begin->end(), [](std::byte each) { return each == std::byte{0}; });
+}
+
 }  // namespace
 
 result<std::vector<hdf5_message>> read_hdf5_object(hdf5_file& file, std::uint64_t address) {
   auto made = object_reader(file).read(address);
-  if (!made.ok()) return std::move(made).error().note(fmt::format("in the object header at address {}", address));
-  return made;
+  if (made.ok()) return made;
+  error failed = std::move(made).error().note(fmt::format("in the object header at address {}", address));
+  if (failed.code() == errc::corrupt_data && !file.waiting() && may_be_unwritten(file, address))
+    failed.note("the file may still be open for writing, or was not closed: its program has to flush or close it");
+  return failed;
 }
 
 const hdf5_message* find_message(const std::vector<hdf5_message>& in, hdf5_message::kind type) noexcept {
