@@ -34,6 +34,22 @@ def test_external_files(tmp_path: Path, shape: tuple[int, ...], monkeypatch: pyt
     np.testing.assert_array_equal(penstock.open(tmp_path / "v.h5", "v")[...], values)
 
 
+def test_parts_between_rows_in_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The parts may be in any order, also with parts of another file between them."""
+    values = np.arange(24, dtype="<i4").reshape(6, 4)
+    row = 16
+    content = values.tobytes()
+    (tmp_path / "a.raw").write_bytes(content[3 * row : 5 * row] + b"--" + content[:row])
+    (tmp_path / "b.raw").write_bytes(content[row : 3 * row] + content[5 * row :])
+    parts = [("a.raw", 2 * row + 2, row), ("b.raw", 0, 2 * row), ("a.raw", 0, 2 * row), ("b.raw", 2 * row, row)]
+    monkeypatch.chdir(tmp_path)
+    with h5py.File("v.h5", "w") as file:
+        file.create_dataset("v", (6, 4), "<i4", external=parts)
+    reads_as_h5py(tmp_path / "v.h5")
+    penstock.save_manifest(penstock.open("v.h5"), "v.manifest")
+    np.testing.assert_array_equal(penstock.open("v.manifest")["v"][...], values)
+
+
 def _external(
     folder: Path, name: str, values: np.ndarray, ends: list[int], files: int = 2
 ) -> list[tuple[str, int, int]]:

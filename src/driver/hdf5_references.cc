@@ -168,6 +168,24 @@ result<> hdf5_references::gather_external_files(const hdf5_array& from, referenc
   return {};
 }
 
+namespace {
+
+// A file may contain several parts of a dataset.
+void share_objects(std::vector<std::uint32_t>& numbers, std::vector<referenced_object>& objects) {
+  std::map<std::string, std::uint32_t, std::less<>> seen;
+  std::vector<std::uint32_t> now;
+  std::vector<referenced_object> kept;
+  for (referenced_object& each : objects) {
+    const auto [at, added] = seen.try_emplace(each.name, static_cast<std::uint32_t>(kept.size()));
+    now.push_back(at->second);
+    if (added) kept.push_back(std::move(each));
+  }
+  for (std::uint32_t& each : numbers) each = now[each];
+  objects = std::move(kept);
+}
+
+}  // namespace
+
 result<referenced_array> hdf5_references::describe(hdf5_array from, const std::string& uri, const hdf5_depth& depth,
                                                    const describe_hdf5_sources& sources) const {
   referenced_array what;
@@ -181,7 +199,11 @@ result<referenced_array> hdf5_references::describe(hdf5_array from, const std::s
   } else if (!from.external.empty()) {
     PENSTOCK_TRY(name_external_files(from, what));
     what.uri = uri;
-    if (from.external_is_one) PENSTOCK_TRY(gather_external_files(from, what));
+    if (from.external_is_one) {
+      PENSTOCK_TRY(gather_external_files(from, what));
+    } else {
+      share_objects(from.files, what.objects);
+    }
   } else {  // also if nothing was written yet: a manifest then notices when something is
     what.objects.push_back(whole_object(from_->from(), from_->key(), from_->seen()));
   }
