@@ -208,6 +208,17 @@ def test_attributes_are_lists_of_complex_numbers_text_or_bytes(tmp_path: Path) -
     assert typed["other"] == 1.5
 
 
+def test_lists_of_one_item_in_an_attribute_of_several_lists_are_arrays(tmp_path: Path) -> None:
+    lists = np.empty(3, object)
+    lists[:] = [np.array([1], "<i4"), np.array([2, 3], "<i4"), np.array([], "<i4")]
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.attrs.create("lists", lists, dtype=h5py.vlen_dtype("<i4"))
+        want = file.attrs["lists"]
+    found = ps.open(tmp_path / "x.h5").typed_attributes["lists"]
+    assert [each.shape for each in found] == [(1,), (2,), (0,)]
+    assert [each.tolist() for each in found] == [each.tolist() for each in want]
+
+
 def test_a_group_can_be_kept_while_the_file_grows(tmp_path: Path) -> None:
     """Each member of a local file is opened in its state at that time."""
     with h5py.File(tmp_path / "x.h5", "w") as file:

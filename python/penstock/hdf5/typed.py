@@ -29,7 +29,7 @@ def _typed(value: Any, form: dict[str, Any], items: bytes) -> Any:
         if shape in ((), (1,)):
             return _numbers(value, dtype)
         if len(shape) == 1:
-            return [_numbers(each, dtype) for each in value]
+            return [np.atleast_1d(_numbers(each, dtype)) for each in value]
         return _objects(value, shape, dtype)
     if "texts" in form:
         return _objects(value, shape, None)
