@@ -112,9 +112,11 @@ array_handle open_described(const context_handle& with, nb::dict documents, nb::
   }));
 }
 
-nb::bytes document_of_group(const group_handle& from) {
-  const std::string text = call_engine([&, g = from.group()] { return kerchunk_json_of(g); });
-  return nb::bytes(text.data(), text.size());
+nb::tuple document_of_group(const group_handle& from) {
+  const kerchunk_document made = call_engine([&, g = from.group()] { return kerchunk_json_of(g); });
+  nb::list omitted;
+  for (const auto& [path, why] : made.omitted) omitted.append(nb::make_tuple(to_str(path), to_str(why)));
+  return nb::make_tuple(nb::bytes(made.text.data(), made.text.size()), omitted);
 }
 
 nb::list files_of(const array_handle& from) {
@@ -208,7 +210,8 @@ nb::object path_elsewhere(const group_handle& of, const store_handle& from, nb::
 
 void bind_described(nb::module_& m) {
   m.def("kerchunk_json", &document_of_group, nb::arg("group"),
-        "The arrays of a group of references as kerchunk's JSON; export_references.h.");
+        "The arrays of a group of references as kerchunk's JSON, and (path, reason) of the omitted ones; "
+        "export_references.h.");
   m.def("open_reference", &open_described, nb::arg("context"), nb::arg("documents"), nb::arg("table"),
         nb::arg("variants"), nb::arg("objects"), nb::arg("format"), nb::arg("uri"), nb::arg("dimension_names").none(),
         nb::arg("missing_is_fill"), nb::arg("joined") = nb::none(),

@@ -119,14 +119,18 @@ nb::bytes save_array(const array_handle& from, nb::bytes folder, nb::str shards,
   return nb::bytes(saved.data(), saved.size());
 }
 
+nb::list omitted_list(const std::vector<std::pair<std::string, std::string>>& omitted) {
+  nb::list out;
+  for (const auto& [path, why] : omitted) out.append(nb::make_tuple(to_str(path), to_str(why)));
+  return out;
+}
+
 nb::tuple save_group(const group_handle& from, nb::bytes folder, nb::object find_stamps) {
   std::vector<std::pair<std::string, std::string>> omitted;
   manifest_options how = manifest_options_of(std::move(folder), std::move(find_stamps));
   how.omitted = &omitted;
   const std::vector<std::byte> saved = call_engine([&, g = from.group()] { return save_references(g, how); });
-  nb::list names;
-  for (const auto& [path, why] : omitted) names.append(nb::make_tuple(to_str(path), to_str(why)));
-  return nb::make_tuple(nb::bytes(saved.data(), saved.size()), names);
+  return nb::make_tuple(nb::bytes(saved.data(), saved.size()), omitted_list(omitted));
 }
 
 template <class Number>
@@ -147,7 +151,7 @@ nb::tuple export_group(const group_handle& from) {
     arrays.append(nb::make_tuple(nb::bytes(each.path.data(), each.path.size()), nb::tuple(grid),
                                  array_handle(std::move(each.from))));
   }
-  return nb::make_tuple(documents, arrays);
+  return nb::make_tuple(documents, arrays, omitted_list(made.omitted));
 }
 
 nb::tuple export_rows(const array_handle& from, std::uint64_t begin, std::uint64_t end) {

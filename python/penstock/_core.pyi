@@ -574,11 +574,15 @@ def save_references(
     not known.
     """
 
-def kerchunk_json(group: Group) -> _bytes:
-    """The arrays of a group of references as kerchunk's JSON."""
+def kerchunk_json(group: Group) -> tuple[_bytes, list[tuple[str, str]]]:
+    """The arrays of a group of references as kerchunk's JSON, and (path, reason) of the omitted ones."""
 
-def exported_references(group: Group) -> tuple[dict[_bytes, _bytes], list[tuple[_bytes, tuple[int, ...], Array]]]:
-    """The documents of Zarr 2 by key, and (path, chunks along each dimension, array) of each array of references."""
+def exported_references(
+    group: Group,
+) -> tuple[dict[_bytes, _bytes], list[tuple[_bytes, tuple[int, ...], Array]], list[tuple[str, str]]]:
+    """The documents of Zarr 2 by key, (path, chunks along each dimension, array) of each array of references, and
+    (path, reason) of the omitted ones.
+    """
 
 def exported_rows(array: Array, begin: int, end: int) -> tuple[_bytes, _bytes, _bytes, _bytes]:
     """The references of the cells [begin, end): cells, objects, offsets, lengths as bytes of 64-bit numbers.

@@ -411,6 +411,32 @@ def test_lists_that_numcodecs_does_not_have_are_refused(tmp_path: Path, name: st
         assert not (tmp_path / target).exists()
 
 
+@pytest.mark.parametrize("target", ["x.json", "x.parq", "icechunk"])
+def test_the_other_arrays_are_exported(tmp_path: Path, target: str) -> None:
+    """Text within structures, lists of lists, and a dataset that cannot be read do not hide the other arrays."""
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("a/b", data=np.arange(6), chunks=(3,))
+        file.create_dataset("lists", (3,), _lists("lists"))
+        file.create_dataset("table", (3,), np.dtype([("text", h5py.string_dtype()), ("n", "<i4")]))
+        time = h5py.h5t.UNIX_D32LE.copy()
+        h5py.h5d.create(file.id, b"time", time, h5py.h5s.create_simple((2,)))
+    to: Any = tmp_path / target
+    if target == "icechunk":
+        pytest.importorskip("icechunk")
+        to = _repository(tmp_path).writable_session("main")
+    elif target == "x.parq":
+        pytest.importorskip("pyarrow")
+    with pytest.warns(UserWarning, match="not exported") as caught:
+        ps.save_references(ps.open_group(tmp_path / "x.h5"), to)
+    (text,) = [str(each.message) for each in caught if "not exported" in str(each.message)]
+    assert all(f"'{name}' (" in text for name in ("lists", "table/text", "table/n", "time"))
+    assert caught[0].filename == __file__
+    found = ps.open(to.store if target == "icechunk" else to, **({} if target == "icechunk" else {"allow_local": True}))
+    assert found.keys() == ["a", "table"]
+    assert found["table"].keys() == []
+    np.testing.assert_array_equal(found["a/b"][...], np.arange(6))
+
+
 def test_lists_of_numbers_are_numcodecs_own(tmp_path: Path) -> None:
     numcodecs = pytest.importorskip("numcodecs")
     with h5py.File(tmp_path / "x.h5", "w") as file:

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <set>
 #include <span>
 #include <string_view>
@@ -13,6 +14,7 @@
 #include "base/checked.h"
 #include "base/json_bytes.h"
 #include "driver/missing_value.h"
+#include "driver/open_hdf5.h"
 #include "driver/open_reference.h"
 #include "driver/plain_references.h"
 #include "engine/array_state.h"
@@ -57,7 +59,12 @@ class exporter {
     PENSTOCK_ASSIGN(const auto names, state.members->keys(state.prefix));
     if (!names) return error(errc::unsupported, fmt::format("the members of '{}' are not listed", state.uri));
     for (const std::string& name : *names) {
-      PENSTOCK_ASSIGN(const node member, state.members->open(state.prefix + name));
+      auto opened = state.members->open(state.prefix + name);
+      if (!opened.ok() && state.format == kHdf5Format && opened.error().code() == errc::unsupported) {
+        omit(prefix + name, opened.error());
+        continue;
+      }
+      PENSTOCK_ASSIGN(const node member, std::move(opened));
       if (const auto* const below = std::get_if<group>(&member)) {
         PENSTOCK_TRY(add(*below, prefix + name + "/", level + 1));
         continue;
@@ -68,7 +75,11 @@ class exporter {
     return {};
   }
 
-  exported_group take() && { return std::move(made_); }
+  result<exported_group> take() && {
+    if (made_.arrays.empty() && first_)
+      return std::move(*first_).note(fmt::format("exporting '{}'", made_.omitted.front().first));
+    return std::move(made_);
+  }
 
  private:
   result<> add(const array& given, const std::string& path) {
@@ -81,6 +92,11 @@ class exporter {
       if (checked_.insert(each.path).second) {
         PENSTOCK_TRY(check_version(each));
       }
+    }
+    if (const auto expressed = check_codecs(*what); !expressed.ok()) {
+      if (expressed.error().code() != errc::unsupported) return expressed.error().clone();
+      omit(path, expressed.error());
+      return {};
     }
     PENSTOCK_TRY(add_documents(*what, path + "/"));
     const chunk_grid& grid = from.state().layout->grid();
@@ -104,7 +120,6 @@ class exporter {
         const bool has_gaps = what.table->entries() != what.table->cells();
         document = with_member(document, "fill_value", fill_value_of_references(what.metadata, attributes, has_gaps));
         document = with_numcodecs_shuffle(document, what.metadata.type.item_bytes());
-        PENSTOCK_TRY(check_codecs(document));
       }
       if (name == kZattrsKey) {
         has_attributes = true;
@@ -146,6 +161,21 @@ class exporter {
     return json(std::move(out));
   }
 
+  void omit(const std::string& path, const error& why) {
+    if (!first_) first_ = why.clone();
+    made_.omitted.emplace_back(path, why.message());
+  }
+
+  /// \error unsupported  numcodecs cannot decode the elements.
+  static result<> check_codecs(const referenced_array& what) {
+    for (const auto& [name, text] : what.documents) {
+      if (name != kZarrayKey) continue;
+      PENSTOCK_ASSIGN(const json document, json::parse(text));
+      PENSTOCK_TRY(check_codecs(with_numcodecs_shuffle(document, what.metadata.type.item_bytes())));
+    }
+    return {};
+  }
+
   static result<> check_codecs(const json& zarray) {
     std::vector<const json*> codecs;
     if (const json* const filters = zarray.find("filters"); filters != nullptr && filters->as_array() != nullptr)
@@ -178,6 +208,7 @@ class exporter {
   }
 
   exported_group made_;
+  std::optional<error> first_;  // of what is omitted
   std::set<std::string, std::less<>> checked_;  // paths of files
 };
 
@@ -282,8 +313,8 @@ result<std::vector<exported_object>> exported_objects_of(const array& from) {
   return out;
 }
 
-result<std::string> kerchunk_json_of(const group& from) {
-  PENSTOCK_ASSIGN(const exported_group made, exported_of(from));
+result<kerchunk_document> kerchunk_json_of(const group& from) {
+  PENSTOCK_ASSIGN(exported_group made, exported_of(from));
   json::object_t references;
   for (const auto& [key, text] : made.documents) references.emplace_back(key, json(text));
   std::uint64_t left = kMaxReferences;
@@ -291,8 +322,9 @@ result<std::string> kerchunk_json_of(const group& from) {
     auto added = add_references(each, left, references);
     if (!added.ok()) return std::move(added).error().note(fmt::format("exporting '{}'", each.path));
   }
-  return dump_json_with_bytes(
+  std::string text = dump_json_with_bytes(
       json(json::object_t{{"version", std::uint64_t{1}}, {"refs", json(std::move(references))}}));
+  return kerchunk_document{std::move(text), std::move(made.omitted)};
 }
 
 }  // namespace penstock::inline v0

@@ -23,6 +23,9 @@ struct exported_array {
 struct exported_group {
   std::vector<std::pair<std::string, std::string>> documents;  ///< `.zgroup`, `x/.zarray`, ...: key and JSON
   std::vector<exported_array> arrays;
+  /// Path, and why: arrays with elements or codecs that such references cannot express, and datasets of HDF5 that are
+  /// not readable.
+  std::vector<std::pair<std::string, std::string>> omitted;
 };
 
 /// References of some cells, in their order; columns of equal length.
@@ -37,8 +40,9 @@ struct exported_object {
   std::optional<std::vector<std::byte>> bytes;
 };
 
+/// Arrays with codecs that numcodecs does not have, and datasets of HDF5 that are not readable, are omitted.
 /// \error unsupported  Such references cannot express an array: chunks of unequal lengths, chunks that other codecs
-///                     encoded than the rest, codecs of HDF5 that numcodecs does not have; a store without a location.
+///                     encoded than the rest; a store without a location. No array remains.
 /// \error invalid_argument  A member is not an array of references.
 /// \error conflict  A local file changed since it was opened.
 result<exported_group> exported_of(const group& from);
@@ -50,9 +54,15 @@ result<exported_rows> exported_rows_of(const array& from, std::uint64_t begin, s
 /// The objects of such an array, by number. Local files are named by their full paths.
 result<std::vector<exported_object>> exported_objects_of(const array& from);
 
+/// A document of references, and the arrays that it lacks.
+struct kerchunk_document {
+  std::string text;
+  std::vector<std::pair<std::string, std::string>> omitted;  ///< as exported_group's
+};
+
 /// The arrays of a group as kerchunk's references (version 1, JSON), which fsspec and others open.
 /// \error As exported_of; unsupported: more than 10^7 references.
 /// Source: https://fsspec.github.io/kerchunk/spec.html
-result<std::string> kerchunk_json_of(const group& from);
+result<kerchunk_document> kerchunk_json_of(const group& from);
 
 }  // namespace penstock::inline v0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,6 +27,9 @@ def save_references(
 ) -> None:
     """Save the locations of a group's chunks, so that other libraries can open it: fsspec, xarray, Icechunk.
 
+    Arrays with codecs or lists that numcodecs does not have, and datasets of HDF5 that are not readable, are omitted; a
+    warning names them.
+
     Parameters
     ----------
     group
@@ -43,8 +47,8 @@ def save_references(
     ------
     UnsupportedError
         Such references cannot express an array, which is named: it has chunks of unequal lengths along a dimension,
-        chunks with codecs of their own, codecs or lists that numcodecs does not have, or files in memory.
-        `save_manifest` supports all of these except the last. More than 10^7 references in JSON.
+        chunks with codecs of their own, or files in memory. No array remains that they can express. `save_manifest`
+        supports all arrays except those of files in memory. More than 10^7 references in JSON.
     InvalidArgumentError
         `group` is an array, or a member is not an array of references.
     ConflictError
@@ -71,7 +75,9 @@ def save_references(
         return save_in_icechunk(group, path)
     name = local_path(os.fspath(path)).rstrip("/")
     if format == "json" or (format is None and not _core.names_references(os.fsencode(name))):
-        return write_named(name, [_core.kerchunk_json(group)], storage_options)
+        text, omitted = _core.kerchunk_json(group)
+        write_named(name, [text], storage_options)
+        return _warn_of(group, omitted)
 
     def put(file: str, data: bytes) -> None:
         target = f"{name}/{file}"
@@ -79,4 +85,10 @@ def save_references(
             os.makedirs(os.path.dirname(target), exist_ok=True)
         write_named(target, [data], storage_options)
 
-    parquet_files(group, put)
+    _warn_of(group, parquet_files(group, put))
+
+
+def _warn_of(group: Group, omitted: list[tuple[str, str]]) -> None:
+    if omitted:
+        named = "; ".join(f"'{path}' ({why})" for path, why in omitted)
+        warnings.warn(f"not exported from '{group.uri}': {named}", stacklevel=3)

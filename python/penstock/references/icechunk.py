@@ -28,14 +28,16 @@ def is_icechunk(target: Any) -> bool:
 def save_in_icechunk(group: Group, target: Any) -> None:
     """Write the arrays of a group of references into a session of Icechunk, or its store.
 
-    Arrays of element types that virtual chunks cannot have (text, times, structures) are omitted; a warning names them.
+    Arrays with elements or codecs that virtual chunks cannot have (text, times, structures) are omitted; a warning names
+    them.
     """
     from icechunk import VirtualChunkSpec
 
     store = getattr(target, "store", target)
-    documents, arrays = _core.exported_references(group)
+    documents, arrays, not_expressed = _core.exported_references(group)
     texts = {key.decode(): json.loads(text) for key, text in documents.items()}
-    planned, omitted = [], []  # everything is checked before the first write
+    planned = []  # everything is checked before the first write
+    omitted = [f"'{name}' ({why})" for name, why in not_expressed]
     for path, grid, array in arrays:
         name = path.decode()
         try:
@@ -45,10 +47,14 @@ def save_in_icechunk(group: Group, target: Any) -> None:
             if not in_memory and (not isinstance(element, str) or element[1] not in "biufc"):
                 omitted.append(f"'{name}' (elements of {element!r} are not exported to Icechunk)")
                 continue
-            codecs: Any = "auto" if in_memory else _codecs(texts[f"{name}/.zarray"])
-            planned.append((name, grid, array, objects, in_memory, codecs))
         except UnsupportedError as error:
             raise UnsupportedError(error.message, *error.notes, f"exporting '{name}'") from None
+        try:
+            codecs: Any = "auto" if in_memory else _codecs(texts[f"{name}/.zarray"])
+        except UnsupportedError as error:
+            omitted.append(f"'{name}' ({error.message})")
+            continue
+        planned.append((name, grid, array, objects, in_memory, codecs))
     if arrays and not planned:
         raise UnsupportedError("no array can be exported to Icechunk", *omitted)
     if omitted:

@@ -16,8 +16,12 @@ ROWS_PER_FILE = 100_000
 """As fsspec writes them."""
 
 
-def parquet_files(group: Group, put: Callable[[str, bytes], None], rows_per_file: int = ROWS_PER_FILE) -> None:
+def parquet_files(
+    group: Group, put: Callable[[str, bytes], None], rows_per_file: int = ROWS_PER_FILE
+) -> list[tuple[str, str]]:
     """Write the files of a group of references, one after the other: `put(name, bytes)`; `.zmetadata` is the last.
+
+    Returns the paths of the omitted arrays, and why.
 
     Source: fsspec.implementations.reference.LazyReferenceMapper.
     """
@@ -27,7 +31,7 @@ def parquet_files(group: Group, put: Callable[[str, bytes], None], rows_per_file
     except ImportError as error:
         text = "writing references as Parquet needs the Python package pyarrow (pip install pyarrow)"
         raise UnsupportedError(text) from error
-    documents, arrays = _core.exported_references(group)
+    documents, arrays, omitted = _core.exported_references(group)
     for path, grid, array in arrays:
         cells = int(np.prod(grid, dtype=np.uint64)) if grid else 1
         objects = _core.exported_objects(array)
@@ -40,6 +44,7 @@ def parquet_files(group: Group, put: Callable[[str, bytes], None], rows_per_file
             put(f"{_text(path)}/refs.{number}.parq", sink.getvalue().to_pybytes())
     metadata = {_text(key): _with_dots(json.loads(text)) for key, text in documents.items()}
     put(".zmetadata", json.dumps({"metadata": metadata, "record_size": rows_per_file}).encode())
+    return omitted
 
 
 def _rows(pyarrow: Any, array: Any, objects: Any, names: Any, begin: int, count: int) -> Any:
