@@ -208,7 +208,7 @@ class exporter {
   }
 
   exported_group made_;
-  std::optional<error> first_;  // of what is omitted
+  std::optional<error> first_;                  // of what is omitted
   std::set<std::string, std::less<>> checked_;  // paths of files
 };
 
@@ -322,8 +322,8 @@ result<kerchunk_document> kerchunk_json_of(const group& from) {
     auto added = add_references(each, left, references);
     if (!added.ok()) return std::move(added).error().note(fmt::format("exporting '{}'", each.path));
   }
-  std::string text = dump_json_with_bytes(
-      json(json::object_t{{"version", std::uint64_t{1}}, {"refs", json(std::move(references))}}));
+  std::string text =
+      dump_json_with_bytes(json(json::object_t{{"version", std::uint64_t{1}}, {"refs", json(std::move(references))}}));
   return kerchunk_document{std::move(text), std::move(made.omitted)};
 }
 

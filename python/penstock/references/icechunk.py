@@ -28,8 +28,8 @@ def is_icechunk(target: Any) -> bool:
 def save_in_icechunk(group: Group, target: Any) -> None:
     """Write the arrays of a group of references into a session of Icechunk, or its store.
 
-    Arrays with elements or codecs that virtual chunks cannot have (text, times, structures) are omitted; a warning names
-    them.
+    Arrays with elements or codecs that virtual chunks cannot have (text, times, structures) are omitted; a warning
+    names them.
     """
     from icechunk import VirtualChunkSpec
 
