@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -150,6 +151,10 @@ def one_place_as_two(kind, folder):
         ps.save(folder / "a.zip", VALUES)
         (folder / "b.zip").symlink_to("a.zip")
         return folder / "a.zip", folder / "b.zip"
+    if kind == "hard link":
+        ps.save(folder / "a.zip", VALUES)
+        os.link(folder / "a.zip", folder / "b.zip")
+        return folder / "a.zip", folder / "b.zip"
     ps.save(folder / "g.zarr", a=VALUES)
     (folder / "link").symlink_to("g.zarr")
     if kind == "folder":
@@ -157,7 +162,7 @@ def one_place_as_two(kind, folder):
     return folder / "link" / "a", folder / "g.zarr"
 
 
-@pytest.mark.parametrize("kind", ["obstore", "fsspec", "zip", "folder", "link"])
+@pytest.mark.parametrize("kind", ["obstore", "fsspec", "zip", "hard link", "folder", "link"])
 def test_a_source_is_not_erased_under_another_name(kind, tmp_path):
     source, target = one_place_as_two(kind, tmp_path)
     with pytest.raises(ps.InvalidArgumentError, match="copied into itself"):
@@ -165,6 +170,16 @@ def test_a_source_is_not_erased_under_another_name(kind, tmp_path):
     a = ps.open(source)
     assert same(a[...], VALUES)
     assert a.chunks != (20, 30)
+
+
+def test_a_copy_changes_no_document_of_a_source_that_it_refuses():
+    """Another process may read or change it at that moment."""
+    store = pytest.importorskip("obstore").store.MemoryStore()
+    ps.save(store, a=VALUES, b=VALUES)
+    before = [(each["path"], each["e_tag"]) for each in store.list().collect()]
+    with pytest.raises(ps.InvalidArgumentError, match="copied into itself"):
+        ps.copy(store, store, overwrite=True)
+    assert [(each["path"], each["e_tag"]) for each in store.list().collect()] == before
 
 
 def test_equal_nodes_of_two_stores_are_copied(tmp_path):
@@ -177,6 +192,7 @@ def test_equal_nodes_of_two_stores_are_copied(tmp_path):
     ps.copy(one, other, overwrite=True)
     assert same(ps.open(other)["a"][...], VALUES)
     assert bytes(other.get("a/zarr.json").bytes()) == before
+    assert [each["path"] for each in other.list().collect() if ".penstock" in each["path"]] == []
 
 
 def test_a_consolidated_group_shows_what_was_copied_into_it(tmp_path):

@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "driver/append_claim_key.h"
 #include "driver/zarr_nodes.h"
 #include "format/zarr/zarr_v2.h"
 
@@ -14,8 +15,6 @@ namespace penstock::inline v0 {
 namespace {
 
 constexpr std::array<std::string_view, 5> kDocuments = {kZarrKey, kZarrayKey, kZgroupKey, kZattrsKey, kZmetadataKey};
-/// The object that an appender holds while it appends.
-constexpr std::string_view kClaim = ".penstock-append";
 
 error wrong(std::string message) { return {errc::invalid_argument, std::move(message)}; }
 
@@ -161,7 +160,7 @@ const node_objects::owner* node_objects::owner_of(std::string_view key, std::str
 
 bool node_objects::belongs(std::string_view key) const {
   const std::string_view name = key.substr(key.rfind('/') + 1);
-  if (is_zarr_document(name) || name == kClaim) return true;
+  if (is_zarr_document(name) || name == kClaimKey || name == kCopyMark) return true;
   std::string_view rest;
   const owner* const of = owner_of(key, rest);
   return of != nullptr && of->is_array && is_chunk_key(rest, of->suffix, of->any_suffix);

@@ -11,6 +11,9 @@
 
 namespace penstock::inline v0 {
 
+/// The object that `copy` puts next to a document for a moment, to see whether it is in another store, too.
+inline constexpr std::string_view kCopyMark = ".penstock-copy";
+
 /// Whether a key's last part is the name of one of Zarr's documents: `zarr.json`, `.zarray`, ...
 bool is_zarr_document(std::string_view name) noexcept;
 

@@ -261,17 +261,17 @@ class copier {
 std::string place_text(const store& in, const std::string& prefix) { return real_place(child_uri(in.uri(), prefix)); }
 
 // The documents of the nodes that are copied, if these are in stores.
-std::vector<source_document> documents_of(const copy_plan& plan) {
-  std::vector<source_document> out;
+std::vector<node_document> documents_of(const copy_plan& plan) {
+  std::vector<node_document> out;
   for (const planned_node& each : plan.nodes) {
     if (const auto* a = std::get_if<array>(&each.from)) {
       const array_state& state = a->state();
       if (is_zarr(state.format))
-        out.push_back({state.store, state.prefix + std::string(state.format == "zarr2" ? kZarrayKey : kZarrKey)});
+        out.push_back({state.store.get(), state.prefix + std::string(state.format == "zarr2" ? kZarrayKey : kZarrKey)});
     } else {
       const group_state& state = std::get<group>(each.from).state();
       if (!state.members)
-        out.push_back({state.store, state.prefix + std::string(state.format == "zarr2" ? kZgroupKey : kZarrKey)});
+        out.push_back({state.store.get(), state.prefix + std::string(state.format == "zarr2" ? kZgroupKey : kZarrKey)});
     }
   }
   return out;
@@ -345,7 +345,9 @@ result<copy_report> copy(const node& from, const place& to, const copy_options& 
   const bool may_be_one = source.in == to.store || source.in->uri().find("://") != std::string::npos;
   const bool within = source.place.starts_with(target) && (source.in_zarr || source.place == target);
   if (may_be_one && (within || target.starts_with(source.place)))
-    return error(errc::invalid_argument, fmt::format("'{}' cannot be copied into itself: '{}'", source.place, target));
+    return error(errc::invalid_argument, fmt::format("'{}' cannot be copied into itself: '{}'",
+                                                     std::visit([](const auto& each) { return each.uri(); }, from),
+                                                     child_uri(to.store->uri(), prefix)));
 
   copy_plan plan(to.store, options);
   PENSTOCK_TRY(plan.add(from, prefix, "", 0));

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <memory>
 #include <span>
 #include <string>
 
@@ -9,24 +8,25 @@
 
 namespace penstock::inline v0 {
 
-/// The place of a URI with all symbolic links of files and archives resolved, ending with '/'. Other URIs are returned
-/// as they are.
+/// A text, ending with '/', that is equal for all names of one place in files and archives: symbolic links are
+/// resolved, and an archive, which may have hard links, is its file's number. Other URIs are returned as they are.
 std::string real_place(const std::string& uri);
 
-/// A document of a node that is copied.
-struct source_document {
-  std::shared_ptr<const store> in;
+/// A document of a node, in a store that outlives this.
+struct node_document {
+  const store* in = nullptr;
   std::string key;
 };
 
 /// Checks that no source is one of the objects that a copy is going to erase, for stores whose URIs do not show it: two
 /// stores of Python may be one folder or one bucket.
 ///
-/// A document that has the same bytes on both sides gets a space at its end for a moment: if the source's has it, too,
-/// both are one. At any moment it is valid.
+/// Where a document of the target has the same bytes as one of the sources, an object `.penstock-copy` is put next to
+/// it for a moment: if it is next to the source's, too, both are one. Nothing that exists is changed. A store that
+/// refuses such an object is not checked.
 /// \param replaced  The objects below `prefix` of `to`.
 /// \error invalid_argument  A source is one of them.
-result<> check_apart(std::span<const source_document> sources, store& to, const std::string& prefix,
+result<> check_apart(std::span<const node_document> sources, store& to, const std::string& prefix,
                      const node_objects& replaced);
 
 }  // namespace penstock::inline v0
