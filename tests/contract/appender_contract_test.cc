@@ -18,6 +18,7 @@
 
 #include <penstock/penstock.h>
 #include <penstock/variable.h>
+#include "base/waiting.h"
 #include "support/model_array.h"
 
 namespace penstock::test {
@@ -333,6 +334,63 @@ TEST(Appender, CloseStoresEveryRowThatAnAppendTook) {
     EXPECT_EQ(by.rows(), by.stored_rows());
     EXPECT_TRUE(all_of(*after) == rows_from(0, static_cast<std::size_t>(taken.load()), kWidth));
   }
+}
+
+// As after Ctrl-C.
+bool stops_at_once() noexcept { return false; }
+
+TEST(Appender, ASecondCloseWaitsForTheFirst) {
+  const target to = make_target({0, 4}, {2, 4});
+  gate door;
+  to.store->before_put = [&](std::string_view key) -> result<> {
+    if (is_chunk(key)) door.wait();
+    return {};
+  };
+  appender by = appender::make(*to.at, 0).value();
+  auto rows = rows_from(0, 4, 4);
+  ASSERT_TRUE(by.append(view_of(rows, to.at->type(), 4)).ok());
+  std::thread first([&] { EXPECT_TRUE(by.close().ok()); });
+  while (!by.closed()) std::this_thread::yield();
+  {
+    const interruptible_waits stopped(stops_at_once);
+    const auto second = by.close();
+    EXPECT_TRUE(!second.ok() && second.error().code() == errc::cancelled);
+    const auto flushed = by.flush();
+    EXPECT_TRUE(!flushed.ok() && flushed.error().code() == errc::cancelled);
+  }
+  std::thread opens([&] { door.open(); });
+  const auto third = by.close();
+  opens.join();
+  first.join();
+  ASSERT_TRUE(third.ok());
+  EXPECT_EQ(third->shape()[0], 4U);
+}
+
+TEST(Appender, AWaitForTheAppendOfAnotherThreadCanBeCancelled) {
+  const target to = make_target({0, 4}, {1, 4});
+  gate door;
+  to.store->before_put = [&](std::string_view key) -> result<> {
+    if (is_chunk(key)) door.wait();
+    return {};
+  };
+  appender_options options;
+  options.queue_bytes = 1;
+  appender by = appender::make(*to.at, 0, options).value();
+  auto many = rows_from(0, 20, 4), one = rows_from(20, 1, 4);
+  std::thread first([&] { EXPECT_TRUE(by.append(view_of(many, to.at->type(), 4)).ok()); });
+  while (by.rows() == 0) std::this_thread::yield();
+  EXPECT_FALSE(by.try_append(view_of(one, to.at->type(), 4)).value());
+  {
+    const interruptible_waits stopped(stops_at_once);
+    const auto second = by.append(view_of(one, to.at->type(), 4));
+    EXPECT_TRUE(!second.ok() && second.error().code() == errc::cancelled);
+  }
+  door.open();
+  first.join();
+  EXPECT_TRUE(by.append(view_of(one, to.at->type(), 4)).ok());
+  const auto after = by.close();
+  ASSERT_TRUE(after.ok());
+  EXPECT_TRUE(all_of(*after) == rows_from(0, 21, 4));
 }
 
 TEST(Appender, ReturnsEachErrorOnceAndRetries) {

@@ -320,12 +320,6 @@ result<bool> appender_state::append(const tensor_view& rows, const std::shared_p
                                     std::optional<std::uintptr_t> stream) {
   if (auto fine = check_value(rows, keeps.get(), may_wait); !fine.ok())
     return name_array(std::move(fine).error(), to_.state());
-  guard turn(appends_, std::defer_lock);
-  if (may_wait) {
-    turn.lock();
-  } else if (!turn.try_lock()) {
-    return false;
-  }
   const std::uint64_t count = rows.extents[axis_];
   std::uint64_t done = 0;
   guard lock(mutex_);
@@ -333,7 +327,12 @@ result<bool> appender_state::append(const tensor_view& rows, const std::shared_p
     if (done > 0) why.note(fmt::format("the first {} of {} rows were taken", done, count));
     return name_array(std::move(why), to_.state());
   };
+  const auto interrupted = [] { return error(errc::cancelled, "the wait for earlier rows was interrupted"); };
   std::stop_source stop = stop_of_wait();
+  if (appends_ && !may_wait) return false;
+  wait_until(lock, append_ended_, stop, [&] { return !appends_ || stop.stop_requested(); });
+  if (appends_) return refused(interrupted());
+  const turn mine(lock, appends_, append_ended_);
   for (;;) {
     if (done > 0 && done == count) return true;  // also if a failure occurred while waiting: the rows are queued
     if (closed_) return refused(closed_error());
@@ -351,7 +350,7 @@ result<bool> appender_state::append(const tensor_view& rows, const std::shared_p
       wake();
       const auto goes_on = [&] { return !is_full(more) || stalled_ || broken_ || closed_; };
       wait_until(lock, changed_, stop, [&] { return goes_on() || stop.stop_requested(); });
-      if (!goes_on()) return refused(error(errc::cancelled, "the wait for earlier rows was interrupted"));
+      if (!goes_on()) return refused(interrupted());
       continue;
     }
     if (no_room) {
@@ -367,13 +366,21 @@ result<bool> appender_state::append(const tensor_view& rows, const std::shared_p
 
 result<array> appender_state::flush(bool close) {
   PENSTOCK_TRY(check_usable());
+  const auto interrupted = [&] {
+    return name_array(error(errc::cancelled, "the wait for earlier rows was interrupted"), to_.state());
+  };
   guard lock(mutex_);
+  std::stop_source stop = stop_of_wait();
+  // Another thread's `close` stores all rows, unless it is interrupted.
+  wait_until(lock, changed_, stop, [&] { return !closes_ || stop.stop_requested(); });
+  if (closes_) return interrupted();
   if (!closed_) {
+    std::optional<turn> mine;
+    if (close) mine.emplace(lock, closes_, changed_);
     closed_ = close;
     // Rows that another thread is copying are taken, and stored. It copies no more after them.
     if (close) changed_.wait(lock, [&] { return !copies_; });
     const std::uint64_t wanted = taken_;
-    std::stop_source stop = stop_of_wait();
     const auto settled = [&] { return stored_ >= wanted || stalled_ || broken_; };
     if (!broken_) {
       stalled_ = false;  // failed rows are tried once more
@@ -383,7 +390,7 @@ result<array> appender_state::flush(bool close) {
     }
     if (!settled()) {
       closed_ = false;
-      return name_array(error(errc::cancelled, "the wait for earlier rows was interrupted"), to_.state());
+      return interrupted();
     }
     if (stored_ >= wanted) errors_.clear();  // errors of attempts before the one that stored the rows
     std::optional<error> failed = take_errors();

@@ -72,6 +72,27 @@ class appender_state : public std::enable_shared_from_this<appender_state> {
 
   using guard = std::unique_lock<std::mutex>;
 
+  /// While it exists, with the lock held at both ends, a member is true.
+  class turn {
+   public:
+    turn(guard& lock, bool& is_taken, std::condition_variable& ended)
+        : lock_(lock), is_taken_(is_taken), ended_(ended) {
+      is_taken_ = true;
+    }
+    ~turn() {
+      if (!lock_.owns_lock()) lock_.lock();  // after an exception
+      is_taken_ = false;
+      ended_.notify_all();
+    }
+    turn(const turn&) = delete;
+    turn& operator=(const turn&) = delete;
+
+   private:
+    guard& lock_;
+    bool& is_taken_;
+    std::condition_variable& ended_;
+  };
+
   result<> check_usable() const;
   result<> check_value(const tensor_view& rows, const void* keeps, bool may_wait) const;
   tensor_view part_of(const tensor_view& of, std::uint64_t first, std::uint64_t count) const noexcept;
@@ -113,10 +134,8 @@ class appender_state : public std::enable_shared_from_this<appender_state> {
   const std::uint64_t unit_;       // rows that fill a row of storage objects
   const std::uint64_t slab_rows_;
 
-  std::mutex appends_;  // held by one `append`: its rows stay together
-
   mutable std::mutex mutex_;  // protects the members below
-  std::condition_variable changed_;
+  std::condition_variable changed_, append_ended_;
   std::deque<std::shared_ptr<slab>> slabs_;  // the first one has rows that are written next
   std::uint64_t slab_bytes_ = 0, item_bytes_ = 0;
   std::uint64_t end_;                                   // elements along the axis in storage, including written rows
@@ -124,6 +143,8 @@ class appender_state : public std::enable_shared_from_this<appender_state> {
   std::uint64_t wanted_ = 0;                            // rows that `flush` waits for
   std::optional<clock::time_point> gathers_until_;      // rows can be written, and wait until then for further ones
   bool is_awaited_ = false;                             // an `append` waits for room
+  bool appends_ = false;                                // an `append` runs: its rows stay together
+  bool closes_ = false;                                 // a `close` runs
   bool copies_ = false;                                 // an `append` copies rows to the last slab, without the lock
   std::vector<error> errors_;                           // not returned yet
   std::vector<error> late_errors_;  // errors after the shape was stored: returned by `flush` although all rows are
