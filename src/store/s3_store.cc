@@ -72,7 +72,9 @@ result<> s3_store::erase(std::string_view key, const write_condition& condition)
 result<> s3_store::list(std::string_view prefix, listing what, key_sink& sink) const {
   PENSTOCK_TRY(check_prefix(prefix));
   const bool children = what == listing::children;
-  std::string next;
+  // Tokens that repeat in a cycle, of any length, come to `seen` again: it is replaced after 1, 2, 4, ... pages.
+  std::string next, seen;
+  std::uint64_t pages = 0, replaced_at = 1;
   do {
     s3_request page;
     page.query = fmt::format("list-type=2&prefix={}", percent_encode(prefix, false));
@@ -92,8 +94,12 @@ result<> s3_store::list(std::string_view prefix, listing what, key_sink& sink) c
     for (const std::string& each : found.prefixes) {
       if (children && check_prefix(each).ok() && each.size() > prefix.size() && !sink.key(each, 0)) return {};
     }
-    if (found.next == next && !next.empty()) return error(errc::corrupt_data, "the server's listing repeats a page");
     next = std::move(found.next);
+    if (!next.empty() && next == seen) return error(errc::corrupt_data, "the server's listing repeats a page");
+    if (++pages == replaced_at) {
+      seen = next;
+      replaced_at *= 2;
+    }
   } while (!next.empty());
   return {};
 }

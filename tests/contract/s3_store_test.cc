@@ -370,18 +370,23 @@ TEST_F(S3Store, AMissingBucketIsNotAnAbsentObject) {
 }
 
 TEST_F(S3Store, ACyclicListingEnds) {
-  server_.on_request([](const request& asked, reply& out) {
-    if (asked.target.find("list-type") == std::string::npos) return;
-    out.body =
-        "<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>1</NextContinuationToken>"
-        "</ListBucketResult>";
-  });
-  struct : key_sink {
-    bool key(std::string_view, std::uint64_t) override { return true; }
-  } sink;
-  const auto done = make()->list("", listing::objects, sink);
-  ASSERT_FALSE(done.ok());
-  EXPECT_EQ(done.error().code(), errc::corrupt_data);
+  for (const int length : {1, 2, 3, 7}) {  // after two pages that do not repeat
+    std::atomic<int> pages{0};
+    server_.on_request([&](const request& asked, reply& out) {
+      if (asked.target.find("list-type") == std::string::npos) return;
+      const int token = ++pages <= 2 ? 100 + pages : pages % length;
+      if (pages > 100) return;
+      out.body = "<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>" + std::to_string(token) +
+                 "</NextContinuationToken></ListBucketResult>";
+    });
+    struct : key_sink {
+      bool key(std::string_view, std::uint64_t) override { return true; }
+    } sink;
+    const auto done = make()->list("", listing::objects, sink);
+    ASSERT_FALSE(done.ok()) << length;
+    EXPECT_EQ(done.error().code(), errc::corrupt_data);
+    EXPECT_LT(pages, 40) << length;
+  }
 }
 
 }  // namespace
