@@ -11,6 +11,7 @@
 #include <optional>
 #include <system_error>
 #include <thread>
+#include <type_traits>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -541,14 +542,10 @@ class disk_cache::cached_store final : public validated_store {
   void read(std::span<const byte_read> reads, completion_sink& sink, std::stop_token stop) const override;
   void write(std::span<const byte_write> writes, write_sink& sink, std::stop_token stop) override;
   result<version> put(std::string_view key, std::span<const part> parts, const write_condition& condition) override {
-    auto done = from_->put(key, parts, condition);
-    wrote(key);
-    return done;
+    return changed(key, [&] { return from_->put(key, parts, condition); });
   }
   result<> erase(std::string_view key, const write_condition& condition) override {
-    auto done = from_->erase(key, condition);
-    wrote(key);
-    return done;
+    return changed(key, [&] { return from_->erase(key, condition); });
   }
   result<> list(std::string_view prefix, listing what, key_sink& sink) const override {
     return from_->list(prefix, what, sink);
@@ -571,6 +568,18 @@ class disk_cache::cached_store final : public validated_store {
   }
   void wrote(std::string_view key) {
     if (const auto known = state()) known->wrote(object_of(key));
+  }
+  // The result of `call`, after which the object may be another one: also if a store of another project throws.
+  template <class Call>
+  std::invoke_result_t<Call&> changed(std::string_view key, Call call) {
+    try {
+      auto done = call();
+      wrote(key);
+      return done;
+    } catch (...) {
+      wrote(key);
+      throw;
+    }
   }
 
   const std::shared_ptr<disk_cache> cache_;
@@ -607,7 +616,12 @@ void disk_cache::cached_store::write(std::span<const byte_write> writes, write_s
     made->sink = &sink;
     made->object = object_of(each.key);
     made->tag = each.tag;
-    from_->write({&each, 1}, *made.release(), stop);
+    try {
+      from_->write({&each, 1}, *made.release(), stop);
+    } catch (...) {
+      wrote(each.key);
+      throw;
+    }
   }
 }
 

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <stdexcept>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -91,6 +92,42 @@ TEST_F(DiskCache, SeparatesOriginsAndVariants) {
   EXPECT_EQ(read_now(*other("elsewhere", ""), "k")->text, "another");
   EXPECT_EQ(read_now(*other("origin", "header: x"), "k")->text, "another");
   EXPECT_EQ(read_now(*cached.from, "k")->text, kText);
+}
+
+/// Stores objects at a server, and throws then.
+class throwing_writer final : public store {
+ public:
+  throwing_writer(std::shared_ptr<store> from, http_server& to) : from_(std::move(from)), to_(to) {}
+  store_traits traits() const override { return from_->traits(); }
+  void read(std::span<const byte_read> reads, completion_sink& sink, std::stop_token stop) const override {
+    from_->read(reads, sink, stop);
+  }
+  result<version> put(std::string_view key, std::span<const part>, const write_condition&) override {
+    to_.set("/base/" + std::string(key), "new");
+    throw std::runtime_error("the connection was closed");
+  }
+  result<> erase(std::string_view key, const write_condition&) override {
+    to_.remove("/base/" + std::string(key));
+    throw std::runtime_error("the connection was closed");
+  }
+  result<> list(std::string_view, listing, key_sink&) const override { return {}; }
+  std::string uri() const override { return "throwing:"; }
+
+ private:
+  std::shared_ptr<store> from_;
+  http_server& to_;
+};
+
+TEST_F(DiskCache, IsNotifiedOfAWriteThatThrew) {
+  const opened cached = make(std::chrono::hours(1));
+  const auto http = std::make_shared<http_store>(*http_transport::make(8), *http_url::parse(server_.url() + "/base"),
+                                                 remote_options());
+  const auto writer = cached.cache->wrap(std::make_shared<throwing_writer>(http, server_), "origin", "");
+  EXPECT_EQ(read_now(*cached.from, "k")->text, kText);
+  EXPECT_THROW(static_cast<void>(writer->put("k", {}, {})), std::runtime_error);
+  EXPECT_EQ(read_now(*cached.from, "k")->text, "new");
+  EXPECT_THROW(static_cast<void>(writer->erase("k", {})), std::runtime_error);
+  EXPECT_EQ(code_of(read_now(*cached.from, "k")), errc::not_found);
 }
 
 TEST_F(DiskCache, DoesNotCacheObjectsWithoutAVersion) {
