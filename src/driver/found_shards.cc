@@ -172,7 +172,8 @@ result<std::optional<found_shards>> find_one_file(const std::string& name, const
 // Whether a file or folder of this machine has this name, which may have brackets: `lr[0.1]`.
 bool exists_here(std::string_view name) {
   std::error_code none;
-  return !has_scheme(name) && std::filesystem::exists(std::filesystem::path(name), none);
+  return name.find('[') != std::string_view::npos && !has_scheme(name) &&
+         std::filesystem::exists(std::filesystem::path(name), none);
 }
 
 }  // namespace
