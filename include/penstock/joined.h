@@ -24,7 +24,8 @@ PENSTOCK_API result<std::vector<array>> open_arrays(std::span<const std::string>
 /// Arrays along one dimension, as one read-only array.
 ///
 /// A read fetches and decodes the chunks of the parts, each with its own codecs. Parts may have different lengths along
-/// `axis`, chunks of different lengths along it, and different codecs. Parts without elements are ignored.
+/// `axis`, chunks of different lengths along it, and different codecs. Parts without elements are ignored. The result
+/// has the names of dimensions that all parts share.
 ///
 /// If the parts' chunks differ outside `axis`, or their fill values differ, the grid of the result (`chunks`, blocks)
 /// is made of boxes of about a MiB of whole chunks. Reads fetch the chunks of the parts all the same.

@@ -351,6 +351,32 @@ def test_joined_arrays_without_names_have_no_list_of_names(tmp_path: Path) -> No
     assert ps.open_shards([parts[0], ps.create_array({}, data=np.ones((1, 3)), fill_value=1.0)]).dimension_names is None
 
 
+@pytest.mark.parametrize("fills", [(0.0, 0.0), (1.0, 2.0)])  # one grid, and boxes
+def test_joined_arrays_have_the_names_that_all_parts_share(tmp_path: Path, fills: tuple[float, float]) -> None:
+    def part(number: int, *names: str | None) -> ps.Array:
+        values, fill = np.full((2, 3), float(number)), fills[number % 2]
+        where = tmp_path / f"{number}.zarr"
+        return ps.create_array(where, data=values, fill_value=fill, dimension_names=names or None, overwrite=True)
+
+    parts = [part(number, "time", "x") for number in range(3)]
+    joined = ps.open_shards(parts)
+    assert joined.dimension_names == ("time", "x")
+    manifest = tmp_path / "all.json"
+    ps.save_manifest(joined, manifest)
+    assert ps.open(manifest).dimension_names == ("time", "x")
+    again = pickle.loads(pickle.dumps(joined))
+    assert again.dimension_names == ("time", "x")
+    assert pickle.loads(pickle.dumps(again)).dimension_names == ("time", "x")
+    np.testing.assert_array_equal(again[...], joined[...])
+    again.plan()  # opens all parts
+    assert again.dimension_names == ("time", "x")
+    assert next(iter(ps.loader(again, crop={"time": 2}))).shape[1:] == (2, 3)
+    assert ps.open_shards([*parts, part(3, "time", "y")]).dimension_names == ("time", None)
+    assert ps.open_shards([*parts, part(4, None, "x")]).dimension_names == (None, "x")
+    assert ps.open_shards([*parts, part(5, "t", "y")]).dimension_names is None
+    assert ps.open_shards([*parts, part(6)]).dimension_names is None
+
+
 def test_masked_elements_of_a_reader_are_refused(tmp_path: Path) -> None:
     def masked(path: str, low: int, high: int) -> Any:
         values = read_rows(path, low, high)

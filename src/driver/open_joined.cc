@@ -3,6 +3,8 @@
 #include <penstock/joined.h>
 
 #include <algorithm>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -51,6 +53,18 @@ result<> check(const array& each, const array& first, std::size_t axis) {
 bool has_fill_of(const array& each, const array& other) {
   const auto fill = each.fill_value(), expected = other.fill_value();
   return std::equal(fill.begin(), fill.end(), expected.begin(), expected.end());
+}
+
+// The names of dimensions that all parts have. Empty if they share none.
+std::vector<std::optional<std::string>> shared_names(std::span<const array> parts) {
+  std::vector<std::optional<std::string>> out = parts.front().dimension_names();
+  for (const array& each : parts) {
+    const auto& names = each.dimension_names();
+    for (std::size_t d = 0; d < out.size(); ++d)
+      if (d >= names.size() || names[d] != out[d]) out[d].reset();
+  }
+  if (std::none_of(out.begin(), out.end(), [](const auto& name) { return name.has_value(); })) out.clear();
+  return out;
 }
 
 // Reads a box on the calling thread, which belongs to the read of the joined array.
@@ -107,6 +121,7 @@ result<array> join_boxes(std::span<const array> parts, std::size_t axis, std::sh
   PENSTOCK_ASSIGN(const array made, open_sources(std::move(sources), axis, with));
   array_facts facts = made.state();
   facts.parts = parts_of(parts, axis, made.uri(), with);
+  facts.dimension_names = shared_names(parts);
   return array(std::make_shared<const array_state>(made.state(), made.state().layout, std::move(facts)));
 }
 
@@ -160,6 +175,7 @@ result<array> join(std::span<const array> parts, std::size_t axis, std::shared_p
   facts.fill_value = full.front()->state().fill_value;
   facts.codecs_json = full.front()->codecs_json();
   facts.codecs_text = full.front()->codecs_text();
+  facts.dimension_names = shared_names(parts);
   return array(std::make_shared<const array_state>(std::move(where), std::move(*layout), std::move(facts)));
 }
 

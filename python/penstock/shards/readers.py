@@ -53,7 +53,7 @@ class JoinedArray(Array):
         return (axis, [part.shape[axis] for part in self._parts]) if self.shape else None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _again, (list(self._parts), self._joined_along)
+        return _again, (list(self._parts), self._joined_along, self.dimension_names)
 
 
 class _Part:
@@ -126,6 +126,7 @@ class ClosedArray(JoinedArray):
     def __init__(self, made: _core.Array) -> None:
         super().__init__(made)
         self._is_closed = True
+        self._names: tuple[str | None, ...] | None = None
         self._opening = threading.Lock()
 
     @property
@@ -136,6 +137,10 @@ class ClosedArray(JoinedArray):
         axis = self._joined_along
         along = max(1, *(each[axis] for each in full))
         return (*full[0][:axis], along, *full[0][axis + 1 :])
+
+    @property
+    def dimension_names(self) -> tuple[str | None, ...] | None:
+        return self._names if self._is_closed else super().dimension_names
 
     @property
     def info(self) -> Any:
@@ -267,8 +272,11 @@ def join_arrays(arrays: list[Any], axis: int, context: Context) -> JoinedArray:
     return join_parts([_ArrayPart(each) for each in arrays], axis, context)
 
 
-def _again(parts: list[_Part], axis: int) -> JoinedArray:
-    return join_parts(parts, axis, current_context())
+def _again(parts: list[_Part], axis: int, names: tuple[str | None, ...] | None = None) -> JoinedArray:
+    made = join_parts(parts, axis, current_context())
+    if isinstance(made, ClosedArray):
+        made._names = names
+    return made
 
 
 def join_parts(parts: Sequence[_Part], axis: int, context: Context) -> JoinedArray:
