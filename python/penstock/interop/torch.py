@@ -161,12 +161,19 @@ class Batches(data.IterableDataset):  # type: ignore[misc]
         self._arrays = arrays
         self._samples = samples if samples is not None else _rows_of(arrays)
         self._batch_size, self._dtype, self._drop_last, self._depth = batch_size, dtype, drop_last, depth
-        self._shuffle, self._seed, self.epoch = shuffle, seed, 0
+        self._shuffle, self._seed, self._epoch = shuffle, seed, _shared_number()
         self._rank, self._world_size = _ranks(rank, world_size)
 
+    @property
+    def epoch(self) -> int:
+        """The epoch that the next iteration has."""
+        return int(self._epoch)
+
     def set_epoch(self, epoch: int) -> None:
-        """Set the epoch: shuffling draws another order in each. Call it before iterating."""
-        self.epoch = epoch
+        """Set the epoch: shuffling draws another order in each. Call it before iterating. Workers of a loader see it,
+        also persistent ones.
+        """
+        self._epoch.fill_(epoch)
 
     def _mine(self) -> list[int]:
         """Numbers of this rank's and this worker's samples, in order."""
@@ -242,12 +249,19 @@ class Rows(data.IterableDataset):  # type: ignore[misc]
             raise InvalidArgumentError(f"batch_size is at least 1 and depth at least 0: {batch_size}, {depth}")
         as_tensor(np.zeros(0, array.dtype))  # reports here types that PyTorch does not have
         self._array, self._batch_size, self._depth = array, batch_size, depth
-        self._shuffle, self._seed, self.epoch = shuffle, seed, 0
+        self._shuffle, self._seed, self._epoch = shuffle, seed, _shared_number()
         self._rank, self._world_size = _ranks(rank, world_size)
 
+    @property
+    def epoch(self) -> int:
+        """The epoch that the next iteration has."""
+        return int(self._epoch)
+
     def set_epoch(self, epoch: int) -> None:
-        """Set the epoch: shuffling draws another order in each. Call it before iterating."""
-        self.epoch = epoch
+        """Set the epoch: shuffling draws another order in each. Call it before iterating. Workers of a loader see it,
+        also persistent ones.
+        """
+        self._epoch.fill_(epoch)
 
     def _mine(self) -> list[slice]:
         each = self._array.shape[0] // self._world_size
@@ -451,6 +465,11 @@ def _rows_of(arrays: Arrays) -> Sequence[Sample]:
     if not isinstance(arrays, Array) or not arrays.shape:
         raise InvalidArgumentError("samples are optional for one array with rows only: give the selections to read")
     return range(arrays.shape[0])
+
+
+def _shared_number() -> torch.Tensor:
+    """A number, 0 at first, that a loader's workers share with this process."""
+    return torch.zeros((), dtype=torch.int64, device="cpu").share_memory_()
 
 
 def _ranks(rank: int | None, world_size: int | None, name: str = "world_size") -> tuple[int, int]:
