@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -152,3 +153,88 @@ def test_a_loader_continues_after_its_state(tmp_path: Path) -> None:
     other = Loader(arrays, batch_size=6, dtype={"image": "bfloat16"})
     other.load_state_dict(state)
     assert first + [batch["label"].tolist() for batch in other] == whole
+
+
+def test_tensors_select_elements_as_ndarrays_do() -> None:
+    values = np.arange(24, dtype="f4").reshape(4, 6)
+    a = ps.create_array({}, data=values, chunks=(2, 3))
+    mask, rows = torch.from_numpy(values > 10), torch.tensor([True, False, True, False])
+    for got in (a[mask], a.vindex[mask], a.get_mask_selection(mask), a.read(ps.vindex[mask])):
+        np.testing.assert_array_equal(got, values[values > 10])
+    np.testing.assert_array_equal(a[rows], values[[0, 2]])
+    np.testing.assert_array_equal(a.oindex[rows, torch.tensor([5, 1])], values[[0, 2]][:, [5, 1]])
+    np.testing.assert_array_equal(a.oindex[torch.tensor(1), :], values[1])
+    np.testing.assert_array_equal(a[torch.tensor(1), torch.tensor([2, 0])], values[1, [2, 0]])
+    np.testing.assert_array_equal(a.vindex[torch.tensor([3, 1]), torch.tensor(2)], values[[3, 1], 2])
+    with pytest.raises(ps.OutOfRangeError, match="has float32"):
+        a[torch.tensor([1.0])]
+    a[mask] = torch.tensor(-1.0)
+    values[values > 10] = -1
+    np.testing.assert_array_equal(a[...], values)
+    a.oindex[rows, :] = torch.zeros(2, 6)
+    np.testing.assert_array_equal(a[...][[0, 2]], 0)
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn"])
+def test_reads_into_tensors_of_types_that_numpy_lacks(name: str) -> None:
+    values = torch.arange(12, dtype=torch.float32).reshape(3, 4)
+    kind = getattr(torch, name)
+    a = ps.create_array({}, shape=(3, 4), dtype=name, chunks=(2, 3))
+    a[...] = values.to(kind)
+    made = torch.zeros(3, 4, dtype=kind)
+    assert a.read(out=made) is made
+    assert made.float().equal(values)
+    wide = torch.zeros(4, 6, dtype=kind)
+    a.read_async(out=wide.T[1:4, :], dtype=kind).wait()
+    assert wide.T[1:4].float().equal(values)
+    assert not wide.T[[0, 4, 5]].float().any()
+    with pytest.raises(ps.OutputError, match="share memory"):
+        a.read(out=torch.zeros(1, 4, dtype=kind).expand(3, 4))
+    with pytest.raises(BufferError, match="gradient"):
+        a.read(out=torch.zeros(3, 4, dtype=kind, requires_grad=True))
+
+
+def test_a_negated_view_is_not_read_into() -> None:
+    a = ps.create_array({}, data=np.ones(3, "f4"))
+    out = torch.zeros(3, dtype=torch.complex64).conj().imag
+    assert out.is_neg()
+    with pytest.raises(ps.OutputError, match="negated"):
+        a.read(out=out)
+
+
+def test_dtypes_of_torch_name_those_of_reads_and_batches() -> None:
+    from penstock.torch import Batches, Crops, Loader
+
+    a = ps.create_array({}, data=np.arange(8, dtype="u1").reshape(4, 2))
+    assert a.read(dtype=torch.float64).dtype == np.float64
+    assert a.read_async(dtype=torch.float16).wait().dtype == np.float16
+    assert Crops(a, dtype=torch.bfloat16)[1].dtype == torch.bfloat16
+    assert next(iter(Batches(a, batch_size=2, dtype=torch.bfloat16))).dtype == torch.bfloat16
+    pair = next(iter(Loader({"x": a}, batch_size=2, dtype={"x": torch.float32})))
+    assert pair["x"].dtype == torch.float32
+    with pytest.raises(ps.UnsupportedError, match="quint8"):
+        a.read(dtype=torch.quint8)
+
+
+@pytest.mark.parametrize("name", ["Rows", "Batches"])
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_persistent_workers_see_the_epoch(tmp_path: Path, name: str, method: str) -> None:
+    import penstock.torch
+    from torch.utils.data import DataLoader
+
+    a = ps.create_array(tmp_path / "a.zarr", data=np.arange(60).reshape(30, 2), chunks=(5, 2))
+    kind = getattr(penstock.torch, name)
+    batches = kind(a, batch_size=3, shuffle=True)
+    loader = DataLoader(
+        batches, batch_size=None, num_workers=1, multiprocessing_context=method, persistent_workers=True
+    )
+    for epoch in (0, 5, 2):
+        batches.set_epoch(epoch)
+        assert batches.epoch == epoch
+        alone = kind(a, batch_size=3, shuffle=True)
+        alone.set_epoch(epoch)
+        assert numbers(loader) == numbers(alone)
+    again = pickle.loads(pickle.dumps(batches))
+    assert numbers(again) == numbers(batches)
+    again.set_epoch(3)
+    assert batches.epoch == 2

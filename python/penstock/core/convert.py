@@ -11,6 +11,7 @@ import numpy.typing as npt
 from penstock import _core
 from penstock.core.errors import InvalidArgumentError, OutputError
 from penstock.core.indexing import check_fields, take_fields
+from penstock.core.tensor import by_dlpack
 
 if TYPE_CHECKING:
     from penstock.core.array import Array, Progress, Selection
@@ -19,7 +20,9 @@ _ROWS_BYTES = 32 << 20  # the size of the reads when an array is iterated over
 
 
 def as_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
-    """The dtype that `dtype` names: one of NumPy's, or one of ml_dtypes by name, whether imported or not."""
+    """The dtype that `dtype` names: of NumPy or PyTorch, or of ml_dtypes by name, whether imported or not."""
+    if type(dtype).__module__ == "torch":
+        dtype = str(dtype).rpartition(".")[2]  # torch.float32
     if isinstance(dtype, str):
         try:
             return np.dtype(dtype)
@@ -35,7 +38,7 @@ def as_output(out: Any, array: Array, selection: Selection, dtype: npt.DTypeLike
     elif hasattr(out, "__array_interface__"):
         target = np.asarray(out)
     elif hasattr(out, "__dlpack__"):
-        target = np.from_dlpack(out)
+        target = _by_dlpack(out)
     else:
         try:
             target = np.asarray(memoryview(out))
@@ -46,13 +49,25 @@ def as_output(out: Any, array: Array, selection: Selection, dtype: npt.DTypeLike
         raise OutputError("out cannot be written to")
     if target.size and any(stride == 0 and size > 1 for stride, size in zip(target.strides, target.shape, strict=True)):
         raise OutputError("out has elements that share memory")
-    if dtype is not None and np.dtype(dtype) != target.dtype:
-        raise InvalidArgumentError(f"dtype is {np.dtype(dtype)}, out has {target.dtype}")
+    if dtype is not None and as_dtype(dtype) != target.dtype:
+        raise InvalidArgumentError(f"dtype is {as_dtype(dtype)}, out has {target.dtype}")
     shape = array._resolve(selection)[1]
     if target.shape != shape:
         raise OutputError(f"out has shape {target.shape}, the selection {shape}", f"array '{array.uri}'")
     check_cast(array, target.dtype, OutputError)
     return target
+
+
+def _by_dlpack(out: Any) -> npt.NDArray[Any]:
+    if callable(getattr(out, "is_neg", None)) and out.is_neg():  # PyTorch exports such a tensor all the same
+        raise OutputError("out is a negated view of a tensor: its memory has the values with the other sign")
+    try:
+        return np.from_dlpack(out)
+    except (BufferError, RuntimeError):
+        found = by_dlpack(out, writable=True)  # bfloat16 and other types that NumPy does not have
+        if found is None:
+            raise
+        return found
 
 
 def check_cast(

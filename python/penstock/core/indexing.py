@@ -63,7 +63,15 @@ def as_index_array(array: _core.Array, item: Any) -> npt.NDArray[np.int64]:
 
 
 def as_tuple(key: Any) -> tuple[Any, ...]:
-    return key if isinstance(key, tuple) else (key,)
+    """The items of a key. Arrays that do not have a dtype of NumPy, such as PyTorch's tensors, become ndarrays."""
+    items = key if isinstance(key, tuple) else (key,)
+    if any(_is_foreign(item) for item in items):
+        return tuple(np.asarray(item) if _is_foreign(item) else item for item in items)
+    return items
+
+
+def _is_foreign(item: Any) -> bool:
+    return _is_array(item) and not isinstance(item.dtype, np.dtype)
 
 
 def expand(array: _core.Array, key: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -181,7 +189,7 @@ def fancy(array: _core.Array, key: Any) -> _core._Selection:
     rank = len(array.shape)
     items = as_tuple(key)
     if len(items) == 1 and is_mask(items[0]) and np.ndim(items[0]) == rank:
-        return masked(array, key)
+        return masked(array, items)
     lists = [item for item in items if is_list(item)]
     if not lists:
         raise _refuse(

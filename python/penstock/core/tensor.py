@@ -169,7 +169,7 @@ def as_host(values: Any, dtype: np.dtype[Any] | None = None) -> npt.NDArray[Any]
     except (TypeError, BufferError, RuntimeError):
         if not hasattr(type(values), "__dlpack__"):
             raise
-        found = _by_dlpack(values)
+        found = by_dlpack(values)
         if found is None:
             raise
     return found if dtype is None else cast(found, dtype)
@@ -202,13 +202,16 @@ class _Shown:
         self.__array_interface__ = interface
 
 
-def _by_dlpack(values: Any) -> npt.NDArray[Any] | None:
-    """The values in host memory that a DLPack producer exports; None if they are elsewhere, or of unknown type."""
+def by_dlpack(values: Any, writable: bool = False) -> npt.NDArray[Any] | None:
+    """The values in host memory that a DLPack producer exports; None if they are elsewhere, or of unknown type.
+
+    `writable`: as an array that can be written to. Memory that the producer exports as read-only is refused.
+    """
     try:
         capsule = values.__dlpack__(max_version=(1, 1))
     except TypeError:
         capsule = values.__dlpack__()
-    address, shape, strides, kind, (device, _) = _core._dlpack_view(capsule, False)
+    address, shape, strides, kind, (device, _) = _core._dlpack_view(capsule, writable)
     if device != CPU[0]:
         return None
     dtype = next((known for known in named_dtypes() if _core._dlpack_type(known) == kind), None)
@@ -222,7 +225,7 @@ def _by_dlpack(values: Any) -> npt.NDArray[Any] | None:
         "shape": shape,
         "strides": strides,
         "typestr": f"|V{dtype.itemsize}",
-        "data": (address, True),
+        "data": (address, not writable),
     }
     return np.asarray(_Shown((values, capsule), interface)).view(dtype)
 
