@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <functional>
 #include <numeric>
 
 #include "array/strided_copy.h"
+#include "base/waiting.h"
 #include "engine/batch_job.h"
 #include "format/tiff/tiff_new_file.h"
 
@@ -63,10 +65,20 @@ tiff_tile_workshop::tiff_tile_workshop(context_state& state, unsigned count) : w
 }
 
 template <class Work>
-result<> tiff_tile_workshop::for_each(std::size_t count, Work&& work) const {
+result<> tiff_tile_workshop::for_each(std::size_t count, Work&& work) {
+  using std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds kBetweenQuestions{20};
   const auto all = std::make_shared<batch_job>(count, std::forward<Work>(work));
   const auto useful = static_cast<unsigned>(std::min<std::size_t>(count, workers.size()));
-  with.executor().run(all, std::max(1U, useful), {}, std::chrono::milliseconds(20));
+  std::function<void()> poll;
+  if (interruptible_waits* const asks = interruptible_waits::current(); asks != nullptr) {
+    poll = [this, asks, batch = all.get()] {
+      asked = steady_clock::now();
+      if (!asks->ask()) batch->cancel();
+    };
+    if (steady_clock::now() - asked >= kBetweenQuestions) poll();  // many batches take less time than that
+  }
+  with.executor().run(all, std::max(1U, useful), poll, kBetweenQuestions);
   return all->outcome();
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -65,9 +66,13 @@ struct tiff_tile_workshop {
   };
   std::vector<std::unique_ptr<worker>> workers;
 
+  /// When the calling thread last checked whether it may continue.
+  std::chrono::steady_clock::time_point asked;
+
   /// Runs `work(i, worker)` for every i below `count` on the context's threads.
+  /// \error cancelled  The calling thread may not continue (`interruptible_waits`).
   template <class Work>
-  result<> for_each(std::size_t count, Work&& work) const;
+  result<> for_each(std::size_t count, Work&& work);
 
   /// Cuts whole rows of tiles into tiles, the first of which is number `first` of `level`, encodes and spools them.
   ///

@@ -14,6 +14,7 @@
 
 #include <penstock/georeference.h>
 #include <penstock/tiff.h>
+#include "base/waiting.h"
 #include "store/memory_store.h"
 
 namespace penstock {
@@ -131,6 +132,32 @@ TEST(TiffWriter, NoFileExistsBeforeCloseOrAfterDiscard) {
   EXPECT_EQ(writer->write(0, 0, rows_of(values, 0, kRows)).error().code(), errc::invalid_argument);
   EXPECT_TRUE(writer->close().ok());
   EXPECT_FALSE(open(to, 0).ok());
+}
+
+TEST(TiffWriter, StopsBetweenTilesIfTheCallerMayNotContinue) {
+  auto values = numbers();
+  const auto to = std::make_shared<memory_store>();
+  auto writer = tiff_writer::create(to, usual());
+  ASSERT_TRUE(writer.ok());
+  {
+    const interruptible_waits asks([]() noexcept { return false; });
+    EXPECT_EQ(writer->write(0, 0, rows_of(values, 0, kRows)).error().code(), errc::cancelled);
+  }
+  EXPECT_FALSE(writer->close().ok()) << "a file with missing tiles is not stored";
+  EXPECT_FALSE(open(to, 0).ok());
+}
+
+TEST(TiffWriter, ContinuesIfTheCallerMay) {
+  auto values = numbers();
+  const auto to = std::make_shared<memory_store>();
+  auto writer = tiff_writer::create(to, usual());
+  ASSERT_TRUE(writer.ok());
+  {
+    const interruptible_waits asks([]() noexcept { return true; });
+    ASSERT_TRUE(writer->write(0, 0, rows_of(values, 0, kRows)).ok());
+    ASSERT_TRUE(writer->close().ok());
+  }
+  EXPECT_EQ(read(to, 0), values);
 }
 
 TEST(TiffWriter, ViewsOfAnotherShapeTypeOrPositionAreRefused) {
