@@ -317,5 +317,5 @@ def test_a_missing_bucket_is_an_error(tmp_path):
 
 
 def test_a_file_system_without_folders_is_an_error():
-    with pytest.raises(ps.StorageError, match="creating the folder"):
+    with pytest.raises(ps.StorageError, match="creating the folder failed: No such file or directory"):
         ps.create_array("/proc/penstock/x.zarr", shape=(4,), dtype="u1", chunks=(4,))

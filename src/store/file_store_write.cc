@@ -255,8 +255,6 @@ result<> file_store::make_folders(const std::string& path) {
   std::vector<std::size_t> missing{path.size()};
   unsigned turns = 0;
   while (!missing.empty()) {
-    // In some file systems (/proc), a folder cannot be created in an existing one.
-    if (++turns > PATH_MAX) return error(errc::io_error, "creating the folder failed: it keeps being removed");
     const std::string now = path.substr(0, missing.back());
     const bool made = ::mkdir(now.c_str(), 0777) == 0;
     if (made || errno == EEXIST) {
@@ -267,7 +265,9 @@ result<> file_store::make_folders(const std::string& path) {
       continue;
     }
     const std::size_t slash = now.find_last_not_of('/', now.rfind('/'));
-    if (errno != ENOENT || slash == std::string::npos) return write_failure(errno, "creating the folder");
+    // In some file systems (/proc), ENOENT also means that an existing folder cannot contain another one.
+    if (errno != ENOENT || slash == std::string::npos || ++turns > PATH_MAX)
+      return write_failure(errno, "creating the folder");
     missing.push_back(slash + 1);
   }
   return {};
