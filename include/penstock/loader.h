@@ -111,7 +111,9 @@ class PENSTOCK_API loader {
   const dtype& batch_type(std::size_t which) const noexcept;
 
   /// Begins an epoch, or continues within one. Pending reads are cancelled; chunks in the window stay.
-  /// \error invalid_argument  A rank that is not below `ranks`. \error resource_exhausted  The system has no thread.
+  /// \error invalid_argument  A rank that is not below `ranks`. \error resource_exhausted  The plan of the epoch
+  /// (8 bytes a sample, and 40 or more a sample of this rank) exceeds the context's memory limit, or the system has no
+  /// thread or memory.
   result<> start(const loader_position& from);
   /// The next batch; nullopt at the end.
   /// \error  The failure of a read of its chunks; the epoch has ended then. \error cancelled  Another thread called

@@ -710,11 +710,25 @@ def test_more_samples_than_an_epoch_has_are_refused_at_once(shape, chunks):
         ps.loader(a, crop=dict.fromkeys(range(len(shape)), 1))
 
 
+def test_an_epoch_whose_plan_exceeds_the_memory_limit_is_refused():
+    context = ps.Context(memory_limit="1MiB")
+    a = ps.create_array({}, data=np.arange(100_000), chunks=(1000,), context=context)
+    with pytest.raises(ps.ResourceExhaustedError, match="100000 samples takes 4800000 bytes or more.* is 1048576: use"):
+        next(iter(ps.loader(a)))
+    with pytest.raises(ps.ResourceExhaustedError, match="of 1000000000 samples takes"):
+        next(iter(ps.loader(a, samples=10**9)))
+    # Each of 100 ranks plans its own part.
+    assert len(next(iter(ps.loader(a, rank=3, ranks=100)))) == 8
+    a = ps.create_array({}, data=np.arange(100_000), chunks=(1000,), context=ps.Context(memory_limit="64MiB"))
+    assert sum(len(batch) for batch in ps.loader(a, batch_size=1000)) == 100_000
+
+
 def test_an_epoch_that_memory_does_not_hold_is_an_error():
     program = """
 import resource
 import numpy as np, penstock as ps
-loader = ps.loader(ps.create_array({}, data=np.arange(20), chunks=(5,)), samples=2**32)
+context = ps.Context(memory_limit=2**50, chunk_cache=0)
+loader = ps.loader(ps.create_array({}, data=np.arange(20), chunks=(5,), context=context), samples=2**32)
 used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (used + 2**28, resource.RLIM_INFINITY))
 try:

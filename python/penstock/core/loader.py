@@ -75,7 +75,8 @@ def loader(
         value `fill`.
     samples
         None: all samples of the grid. A number: the number of random crops, new ones in each epoch. An array of shape
-        (samples, axes of `crop`): the start of each sample.
+        (samples, axes of `crop`): the start of each sample. The plan of an epoch takes memory: 8 bytes for each sample
+        (32 if drawn along two axes) and 40 or more for each one of this rank, at most the context's memory limit.
     batch_size, shuffle, seed
         Samples of a batch; whether they are shuffled; the seed of their order.
     window
@@ -118,6 +119,8 @@ def loader(
     ------
     InvalidArgumentError
         No array has a dimension that `crop` names, the arrays differ in length along one, or an option is not valid.
+    ResourceExhaustedError
+        When an epoch begins: its plan takes more memory than the context's limit.
 
     Examples
     --------

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/checked.h"
+#include "base/counted.h"
 #include "base/executor.h"
 #include "base/waiting.h"
 #include "engine/array_state.h"
@@ -96,9 +97,27 @@ void loader_state::stop() {
   changed_.notify_all();
 }
 
+// The plan of an epoch: at least this many bytes at a time.
+std::uint64_t loader_state::plan_bytes(const loader_position& from) const noexcept {
+  constexpr std::uint64_t kNumber = sizeof(std::uint64_t);
+  const std::uint64_t all = what_.sample_count;
+  const std::uint64_t mine = std::min(all, saturating_mul(batches_of(from), what_.options.batch));
+  // The order; origins and blocks of samples that are drawn.
+  const std::uint64_t of_all = 1 + (what_.options.random_samples ? what_.places.size() + 1 : 0);
+  // A sample, the begins of its uses (twice), and two numbers for each use, of which an array has one or more.
+  const std::uint64_t of_mine = 3 + 2 * what_.arrays.size();
+  return saturating_add(saturating_mul(all, of_all * kNumber), saturating_mul(mine, of_mine * kNumber));
+}
+
 result<> loader_state::start(const loader_position& from) {
   if (from.ranks == 0 || from.rank >= from.ranks)
     return error(errc::invalid_argument, fmt::format("rank {} of {} does not exist", from.rank, from.ranks));
+  const std::uint64_t planned = plan_bytes(from), limit_bytes = arrays_[0].context()->state().accounts().memory_limit();
+  if (planned > limit_bytes)
+    return error(errc::resource_exhausted,
+                 fmt::format("the plan of an epoch of {} takes {} bytes or more, the context's memory limit is {}: use "
+                             "a larger memory_limit, or fewer samples",
+                             counted(what_.sample_count, "sample"), planned, limit_bytes));
   const std::lock_guard one_at_a_time(starting_);
   stop();
   const loader_options& options = what_.options;

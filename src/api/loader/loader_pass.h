@@ -42,6 +42,7 @@ class loader_state {
   std::uint64_t end_of(const loader_position& from) const noexcept;
   /// The batches of one rank in this pass.
   std::uint64_t batches_of(const loader_position& from) const noexcept;
+  std::uint64_t plan_bytes(const loader_position& from) const noexcept;
   result<> start(const loader_position& from);
   void stop();
   result<std::optional<loader_batch>> next();
