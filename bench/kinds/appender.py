@@ -1,8 +1,9 @@
 """Appends to a store whose puts take a while: how long the caller is blocked, compared with copying the same rows.
 
-The rows of one turn fit in the queue. A copy is written to reused memory, like the queue's. Encoders use the machine's
-other cores. On a machine without an idle core, the wall clock includes their work; the processor time of the calling
-thread does not.
+The rows of one turn fit in the queue. A copy is written to reused memory, like the queue's. Encoders start 20 ms after
+the first whole row of chunks, or when the queue is half full, which is at the end of a turn. On a machine without an
+idle core, the wall clock of longer turns includes their work, and that of any turn the work of other processes; the
+processor time of the calling thread does not.
 """
 
 from __future__ import annotations
