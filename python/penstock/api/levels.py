@@ -63,7 +63,8 @@ def create_levels(
         The number of arrays; None: until y and x fit in one chunk.
     resampling
         "mean" (integers are rounded, halves up; NaN is ignored), "nearest" (the first of four), or "mode" (the most
-        frequent of four).
+        frequent of four). Means are those of each channel: an alpha channel has no effect on the others. Where
+        transparent pixels have arbitrary colours, pass colours that are multiplied by alpha.
     convention
         How the group's attributes name the levels: "ome" (OME-Zarr 0.5) or "geozarr" (the Zarr convention
         `multiscales`). They are written by `close`, and name complete levels only.
