@@ -350,6 +350,45 @@ def test_memory_stays_within_its_limit(then: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(ps.open(tmp_path / "b.zarr")[:, 7], values[:, 7])
 
 
+@pytest.fixture(scope="module")
+def maps(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """128 MiB in chunks of 2.5 MiB."""
+    path = tmp_path_factory.mktemp("maps") / "a.zarr"
+    values = np.random.default_rng(0).integers(0, 100, (512, 256, 256)).astype("f4")
+    ps.create_array(path, data=values, chunks=(10, 256, 256))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("chunks", "limit", "way"),
+    [
+        ((5, 64, 256), 8, "one pass: reads and writes"),
+        ((20, 64, 64), 32, "one pass: reads and writes"),
+        ((13, 64, 256), 24, "one pass: reads 52 blocks"),  # parts of blocks wait in memory for the rest
+        ((13, 256, 64), 30, "one pass: reads 52 blocks"),
+        ((13, 64, 256), 12, "two passes"),
+        ((512, 16, 32), 16, "two passes"),
+    ],
+)
+def test_memory_stays_within_its_limit_in_every_way(
+    chunks: tuple[int, ...], limit: int, way: str, maps: Path, tmp_path: Path
+) -> None:
+    memory = f"{limit}MiB"
+    assert ps.rechunk(maps, tmp_path / "b.zarr", chunks, memory=memory, dry_run=True).steps[0].text.startswith(way)
+    program = MEMORY.replace('(256, 16, 32), memory="32MiB"', f'{chunks}, memory="{memory}"')
+    assert memory in program
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(maps), str(tmp_path / "b.zarr"), "end"],
+        check=True,
+        timeout=120,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "MALLOC_ARENA_MAX": "2"},  # glibc's arenas hold memory that was freed
+    )
+    assert int(done.stdout) <= limit + 64
+    assert np.array_equal(ps.open(tmp_path / "b.zarr")[::37], ps.open(maps)[::37])
+
+
 def test_the_verb(tmp_path: Path) -> None:
     values = np.arange(64 * 64, dtype="f4").reshape(64, 64)
     ps.create_array(tmp_path / "a.zarr", data=values, chunks=(1, 64))
