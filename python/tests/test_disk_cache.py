@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -150,6 +152,35 @@ def test_flipped_bytes_are_fetched_again(server, tmp_path):
         damaged += context.usage()["disk_cache_damaged"]
         files = [each for each in tmp_path.iterdir() if each.suffix in (".ranges", ".records")]
     assert damaged > 0
+
+
+def test_every_flipped_byte_is_fetched_again(server, tmp_path):
+    buffer = io.BytesIO()
+    np.save(buffer, VALUES[0, :5])
+    server.put("x.npy", buffer.getvalue())
+
+    def read_npy(folder: Path) -> int:
+        """The number of requests for bytes."""
+        server.forget()
+        context = ps.Context(threads=1, disk_cache=folder, disk_cache_trust=1000)
+        assert same(ps.open(f"{server.url}/x.npy", context=context)[...], VALUES[0, :5])
+        return requests(server).count("GET")
+
+    assert read_npy(tmp_path / "whole") > 0
+    assert read_npy(tmp_path / "whole") == 0
+    files = {each.name: each.read_bytes() for each in (tmp_path / "whole").iterdir()}
+    assert {Path(name).suffix for name, value in files.items() if value} == {".ranges", ".records"}
+    for name, value in files.items():
+        for at in range(len(value)):
+            folder = tmp_path / f"{at}{Path(name).suffix}"
+            folder.mkdir()
+            for other, whole in files.items():
+                (folder / other).write_bytes(whole)
+            damaged = bytearray(value)
+            damaged[at] ^= 1 << at % 8
+            (folder / name).write_bytes(damaged)
+            assert read_npy(folder) > 0, (name, at)
+            shutil.rmtree(folder)
 
 
 def test_files_stay_below_the_limit(server, tmp_path):
