@@ -134,6 +134,21 @@ def plan(path: str) -> dict:
     }
 
 
+def loader(name: str, where: str, per_chunk: str, scenario: str, threads: str) -> dict:
+    """An epoch: peak memory, without processes of the loader's own, and the time of the first batch."""
+    from kinds.loader import LOADERS
+
+    epoch = LOADERS[name][1](where, int(per_chunk), json.loads(scenario), int(threads))
+    with Peak() as peak:
+        begin = time.perf_counter()
+        batches = iter(epoch(0))
+        count = len(np.asarray(next(batches)))
+        first_s = time.perf_counter() - begin
+        for batch in batches:
+            count += len(np.asarray(batch))
+    return {"peak_bytes": peak.bytes, "first_s": first_s, "samples": count}
+
+
 if __name__ == "__main__":
-    kinds = {"read": read, "first": first, "plan": plan, "shards": shards, "tiff": tiff}
+    kinds = {"read": read, "first": first, "plan": plan, "shards": shards, "tiff": tiff, "loader": loader}
     print(json.dumps(kinds[sys.argv[1]](*sys.argv[2:])))

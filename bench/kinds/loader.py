@@ -2,11 +2,16 @@
 
 The arrays are files, or, with `latency_ms`, at a server that answers after that time. The ceiling is Penstock's read of
 the whole array in order: a loader's additional time is the copy into batches and the order.
+
+Each loader also makes an epoch in processes of its own, which report its peak memory (with the batches that it returns)
+and the time of its first batch, from the request of the epoch on. The memory of worker processes (PyTorch) is not
+counted.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import json
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -17,34 +22,67 @@ from typing import Any
 import numpy as np
 import penstock as ps
 from harness.range_server import serving
-from harness.result import Bar, Result
+from harness.result import Bar, Result, duration
 from harness.setting import Setting
 from harness.timing import Samples, in_turns, once, paired
+from kinds.memory import probe
 
 
 def run(scenario: dict, setting: Setting) -> Result:
     result = Result(scenario["name"], scenario["title"])
     worst: dict[str, float] = {}
+    most: dict[tuple[str, str], float] = {}  # the highest ratio of Penstock's number to that of the other loader
     for per_chunk in scenario["samples_per_chunk"]:
         path = made(setting.folder, per_chunk, scenario)
         with reached(path, scenario) as where:
             samples = measure(where, per_chunk, scenario, setting, result)
+            loaders = [name for name in samples if name != "whole"]
+            alone = {name: in_processes(name, where, per_chunk, scenario, setting) for name in loaders}
         values = scenario["samples"] * sample_bytes(scenario)
         whole = samples.pop("whole")
         result.ceilings[f"whole, {per_chunk} a chunk"] = values / whole.best
         for name, taken in samples.items():
             row = result.add(f"{name}, {per_chunk} a chunk", taken, bytes_out=values)
             row.fraction_of_ceiling = paired(taken, whole)
+            if "error" in alone[name]:
+                why = f"{name}, {per_chunk} a chunk, in a process of its own: {alone[name]['error']}"
+                result.notes.append(why)
+                if name == "penstock":
+                    result.failed = why
+                continue
+            row.peak_bytes = alone[name]["peak_bytes"]
+            row.note = f"first batch after {duration(alone[name]['first_s'])}"
+            for number in COMPARED.get(name, ()) if "error" not in alone["penstock"] else ():
+                ratio = alone["penstock"][number] / max(alone[name][number], 1e-9)
+                most[name, number] = max(most.get((name, number), 0.0), ratio)
         ours = samples["penstock"]
         for name, taken in samples.items():
             if name != "penstock":
                 ratio = paired(ours, taken)
                 result.notes.append(f"{per_chunk} a chunk: penstock takes 1/{ratio:.2f} of the time of {name}")
                 worst[name] = min(worst.get(name, ratio), ratio)
+    for (name, number), ratio in most.items():
+        text = f"{NUMBERS[number]} of penstock against {name}, the worst number of samples a chunk"
+        result.bars.append(Bar(text, ratio, 1.0, at_least=False, unit="x"))
     for name, ratio in worst.items():
         text = f"penstock against {name}, the worst number of samples a chunk"
         result.bars.append(Bar(text, ratio, scenario["at_least"], at_least=True, unit="x"))
     return result
+
+
+def in_processes(name: str, where: str, per_chunk: int, scenario: dict, setting: Setting) -> dict:
+    """The highest memory and the earliest first batch of as many processes as there are turns; or an error."""
+    found: dict = {}
+    for _ in range(scenario["turns"]):
+        arguments = (name, where, str(per_chunk), json.dumps(scenario), str(setting.threads))
+        one = probe("loader", *arguments, timeout=scenario.get("timeout_s", 600))
+        if "error" in one:
+            return one
+        if one["samples"] != scenario["samples"]:
+            return {"error": f"{one['samples']} samples of {scenario['samples']}"}
+        found["peak_bytes"] = max(one["peak_bytes"], found.get("peak_bytes", 0))
+        found["first_s"] = min(one["first_s"], found.get("first_s", one["first_s"]))
+    return found
 
 
 def sample_bytes(scenario: dict) -> int:
@@ -216,6 +254,8 @@ def torch(where: str, per_chunk: int, scenario: dict, threads: int) -> Callable[
     return epoch
 
 
+NUMBERS = {"peak_bytes": "memory", "first_s": "first batch"}
+COMPARED = {"insitubatch": tuple(NUMBERS)}  # the goal: no more memory, first batch no later
 LOADERS: dict[str, tuple[tuple[str, ...], Callable[[str, int, dict, int], Callable[[int], Any]]]] = {
     "penstock": (("penstock",), penstock),
     "insitubatch": (("insitubatch", "obstore"), insitubatch),

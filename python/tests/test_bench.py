@@ -18,6 +18,7 @@ import report  # noqa: E402
 import run  # noqa: E402
 from harness import timing  # noqa: E402
 from harness.result import Bar  # noqa: E402
+from harness.setting import Setting  # noqa: E402
 
 SCENARIOS = run.scenarios()
 
@@ -87,6 +88,26 @@ def test_a_scenario_runs_and_all_readers_agree(tmp_path: Path) -> None:
     assert "0 scenarios failed" in done.stdout
     for who in ("penstock", "tensorstore", "zarrs-python", "zarr-python fused", "zarr-python default"):
         assert who in done.stdout, "all readers are named, omitted ones with the reason"
+
+
+def test_loaders_report_memory_and_their_first_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loader = importlib.import_module("kinds.loader")
+    other = "threads over zarr-python"
+    monkeypatch.setattr(loader, "COMPARED", {other: ("peak_bytes", "first_s")})
+    scenario = SCENARIOS["loader"] | SCENARIOS["loader"]["quick"] | {"loaders": ["penstock", other]}
+    setting = Setting(tmp_path, threads=2, ceiling_program=Path(), build=Path(), say=print)
+    result = loader.run(scenario | {"samples_per_chunk": [4]}, setting)
+    assert result.failed == ""
+    assert [row.who for row in result.rows] == ["penstock, 4 a chunk", f"{other}, 4 a chunk"]
+    for row in result.rows:
+        assert row.peak_bytes is not None
+        assert row.peak_bytes > 0
+        assert row.note.startswith("first batch after ")
+    bars = {bar.text: bar for bar in result.bars}
+    for number in ("memory", "first batch"):
+        bar = bars[f"{number} of penstock against {other}, the worst number of samples a chunk"]
+        assert (bar.limit, bar.at_least) == (1.0, False)
+        assert bar.value > 0
 
 
 def test_the_speed_page_is_that_of_the_newest_saved_result() -> None:
