@@ -25,6 +25,7 @@ from harness.range_server import serving
 from harness.result import Bar, Result, duration
 from harness.setting import Setting
 from harness.timing import Samples, in_turns, once, paired
+
 from kinds.memory import probe
 
 

@@ -713,7 +713,7 @@ def test_more_samples_than_an_epoch_has_are_refused_at_once(shape, chunks):
 def test_an_epoch_whose_plan_exceeds_the_memory_limit_is_refused():
     context = ps.Context(memory_limit="1MiB")
     a = ps.create_array({}, data=np.arange(100_000), chunks=(1000,), context=context)
-    with pytest.raises(ps.ResourceExhaustedError, match="100000 samples takes 4800000 bytes or more.* is 1048576: use"):
+    with pytest.raises(ps.ResourceExhaustedError, match=r"100000 samples takes 4800000 bytes or more.* is 1048576"):
         next(iter(ps.loader(a)))
     with pytest.raises(ps.ResourceExhaustedError, match="of 1000000000 samples takes"):
         next(iter(ps.loader(a, samples=10**9)))
