@@ -26,8 +26,8 @@ void take_modes(T* to, const T* upper, const T* lower) noexcept {
   }
   for (std::size_t i = 0; i < kCount; ++i) {
     T most = c[i] == d[i] ? c[i] : a[i];
-    most = (b[i] == c[i]) | (b[i] == d[i]) ? b[i] : most;
-    to[i] = (a[i] == b[i]) | (a[i] == c[i]) | (a[i] == d[i]) ? a[i] : most;
+    most = ((b[i] == c[i]) | (b[i] == d[i])) ? b[i] : most;
+    to[i] = ((a[i] == b[i]) | (a[i] == c[i]) | (a[i] == d[i])) ? a[i] : most;
   }
 }
 
