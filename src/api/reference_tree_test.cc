@@ -93,8 +93,8 @@ TEST_F(ReferenceTree, ShowsTheMissingValueOfNamedDimensionsAsAnAttribute) {
   const auto exported = kerchunk_json_of(std::get<group>(*root));
   ASSERT_TRUE(exported.ok()) << exported.error().to_string();
   for (const char* each : {R"(\"fill_value\":\"NaN\")", R"(\"fill_value\":0)"})
-    EXPECT_NE(exported->find(each), std::string::npos) << *exported;
-  EXPECT_NE(exported->find(R"(\"fill_value\":9)"), std::string::npos) << "it fills chunks without a reference";
+    EXPECT_NE(exported->text.find(each), std::string::npos) << exported->text;
+  EXPECT_NE(exported->text.find(R"(\"fill_value\":9)"), std::string::npos) << "it fills chunks without a reference";
 }
 
 TEST_F(ReferenceTree, MayBeForbiddenToNameLocalFiles) {
