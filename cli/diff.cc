@@ -288,6 +288,19 @@ class comparison {
     return compare_values(a, b, path);
   }
 
+  // Text of HDF5 whose character set is ASCII is bytes, and copies of it to Zarr are text.
+  static bool are_texts(const dtype& a, const dtype& b) {
+    const auto is_text = [](const dtype& type) {
+      return type.kind() == dtype_kind::variable_utf8 || type.kind() == dtype_kind::variable_bytes;
+    };
+    return is_text(a) && is_text(b);
+  }
+
+  // Bytes that are compared with text are shown as text.
+  static const dtype& shown_as(const dtype& type, const dtype& other) {
+    return other.kind() == dtype_kind::variable_utf8 && are_texts(type, other) ? other : type;
+  }
+
   // Empty if no dimension has a name: metadata may have such a list or none.
   static std::vector<std::string> names_of(const array& a) {
     std::vector<std::string> out;

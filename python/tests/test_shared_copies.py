@@ -368,7 +368,7 @@ def test_two_workers_of_dask_convert_a_file(kind: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("which", ["direct", "bytes"])
 def test_shared_copies_consolidate_metadata(which: str, tmp_path: Path) -> None:
     of = file_source("hdf5", tmp_path)
-    _, chunks, options = WORK[which]
+    _name, chunks, options = WORK[which]
     work = shared_copy(of, tmp_path / "t.zarr", chunks, True, {**options, "consolidate": True}).bounded(1, 2)
     every_stage(work, 2)
     made = work.open()

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from penstock import testing
 from penstock.api.create import create_array
 from penstock.core.array import Array
-from penstock.core.data_types import named_codec, unmasked
+from penstock.core.data_types import dtype_json, named_codec, unmasked
 from penstock.core.errors import InvalidArgumentError
 
 Codecs = str | Mapping[str, Any] | Sequence[Any] | Any
@@ -60,7 +60,13 @@ def encode(codec: Codecs, x: npt.ArrayLike, dtype: npt.DTypeLike | None = None) 
     >>> ps.decode("zstd", ps.encode("zstd", ["a", "text"], "string"), "string", 2).tolist()
     ['a', 'text']
     """
-    items = unmasked(np.asanyarray(x))
+    x = unmasked(x)
+    if _is_of_any_length(x.dtype if dtype is None and isinstance(x, np.ndarray) else dtype):
+        items = x if isinstance(x, np.ndarray) else np.asarray(x, object)  # fixed lengths would lose NULs at the end
+        store, array = _array_of_any_length(codec, items.dtype if dtype is None else dtype, items.shape)
+        array.write(..., items, write_empty_chunks=True)
+        return bytes(store[_key(items.ndim)])
+    items = np.asarray(x)
     return testing.encode(items, _chain(codec, items.dtype if dtype is None else dtype, items.shape), dtype)
 
 

@@ -274,7 +274,7 @@ def _check_is_there(target: Any) -> None:
     hint = _meant_by(path)
     if hint is not None or os.path.isdir(os.path.dirname(os.path.abspath(path))):
         notes = () if hint is None else (f"did you mean '{hint}'?",)
-        raise NotFoundError(f"there is no file or folder '{path}'", *notes) from None
+        raise NotFoundError(f"the file or folder '{path}' does not exist", *notes) from None
 
 
 def _meant_by(path: str) -> str | None:

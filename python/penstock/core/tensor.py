@@ -165,7 +165,8 @@ def as_host(values: Any, dtype: np.dtype[Any] | None = None) -> npt.NDArray[Any]
         Elements are masked.
     """
     try:
-        return unmasked(as_ndarray(values, dtype))
+        plain: npt.NDArray[Any] = unmasked(as_ndarray(values, dtype))
+        return plain
     except (TypeError, BufferError, RuntimeError):
         if not hasattr(type(values), "__dlpack__"):
             raise
