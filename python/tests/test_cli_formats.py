@@ -102,7 +102,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> C
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("flags", [("--allow-local",), ("--anon", "--profile", "nobody")])
+@pytest.mark.parametrize("flags", [("--allow-local",), ("--anon", "--profile", "unknown")])
 def test_flags_that_a_target_does_not_have_are_ignored(files: Path, tmp_path: Path, run, name: str, flags: Any) -> None:
     for words in (("info", files / name), ("convert", files / name, tmp_path / "out.zarr")):
         status, _, err = run(*words, *flags)

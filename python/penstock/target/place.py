@@ -110,7 +110,7 @@ def file_place(uri: str, storage_options: Mapping[str, Any] | None = None) -> tu
 
 
 def _refuse_other_readers(target: Any) -> None:
-    """h5py's files and groups have `get`, but are no stores; a file that is open for writing is not complete."""
+    """Files and groups of h5py have `get`, but are not stores; a file that is open for writing is not complete."""
     library = type(target).__module__.partition(".")[0]
     if library not in ("h5py", "netCDF4"):
         return
