@@ -114,6 +114,23 @@ def test_each_variable_is_in_the_table():
     assert {name for name in used if f"`{name}`" not in table} == set()
 
 
+def test_reads_writes_and_loaders_do_not_import_numpy_ma():
+    """Its import takes tens of milliseconds, and no value is of it before."""
+    code = """
+import sys
+import numpy as np, penstock as ps
+values = np.arange(12.0)
+a = ps.create_array({}, data=values, chunks=4)
+a[...] = values
+a.read(out=values)
+assert [len(batch) for batch in ps.loader(a, batch_size=6)] == [6, 6]
+assert "numpy.ma" not in sys.modules
+a[...] = np.ma.masked_less(values, -1)
+"""
+    environment = {**os.environ, "PYTHONPATH": str(Path(ps.__file__).parents[1])}
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
+
+
 def test_submodules_are_loaded_when_they_are_used():
     code = "import sys, penstock as ps; assert 'penstock.zarr' not in sys.modules; print(ps.zarr.enable.__name__)"
     environment = {**os.environ, "PYTHONPATH": str(Path(ps.__file__).parents[1])}

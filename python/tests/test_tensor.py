@@ -214,7 +214,9 @@ def test_tensors_have_reprs_and_become_ndarrays():
     values = some("bfloat16")
     tensor = ps.Tensor(values)
     assert repr(tensor) == "<penstock.Tensor shape=(7, 5) dtype=bfloat16 device=cpu>"
-    assert (tensor.ndim, tensor.size, tensor.nbytes) == (2, 35, 70)
+    assert (tensor.ndim, tensor.size, tensor.nbytes, len(tensor)) == (2, 35, 70, 7)
+    with pytest.raises(TypeError, match="without dimensions"):
+        len(ps.Tensor(np.float32(1)))
     assert tensor.numpy() is values
     assert np.shares_memory(np.asarray(tensor), values)
     assert not np.shares_memory(np.array(tensor), values)

@@ -20,7 +20,7 @@ from penstock.api.written_values import check_is_array
 from penstock.core import device as _device
 from penstock.core.array import Array, Progress
 from penstock.core.context import current_context
-from penstock.core.data_types import as_ndarray, is_masked, unmasked
+from penstock.core.data_types import as_ndarray, is_masked, is_masked_array, unmasked
 from penstock.core.errors import InvalidArgumentError, UnsupportedError
 from penstock.core.group import Group
 from penstock.core.progress import Shares, callback_of
@@ -142,7 +142,7 @@ def save_npy(target: Any, data: Any, progress: Progress | None = None, memory: i
     `memory`: None: half of the context's limit.
     """
     check_is_array(data)
-    if isinstance(data, np.ma.MaskedArray) and is_masked(data):
+    if is_masked_array(data) and is_masked(data):
         raise InvalidArgumentError("a .npy file has no mask: write data.filled(value)")
     context = current_context()
     if progress is not None and isinstance(data, Array) and data.nbytes <= (memory or context._memory_limit // 2):

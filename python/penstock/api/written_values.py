@@ -10,7 +10,7 @@ import numpy as np
 
 from penstock import _core
 from penstock.core.array import Array
-from penstock.core.data_types import is_masked
+from penstock.core.data_types import is_masked, is_masked_array
 from penstock.core.errors import InvalidArgumentError, UnsupportedError
 from penstock.core.group import Group
 from penstock.geo import placed
@@ -59,7 +59,7 @@ def for_zarr(data: Any, given: dict[str, Any]) -> Any:
                 given["attributes"] = {**given["attributes"], "_ARRAY_DIMENSIONS": []}
         _warn_of_coordinates(data, set())
         return data.values
-    if isinstance(data, np.ma.MaskedArray):
+    if is_masked_array(data):
         if not is_masked(data):
             return data.data
         if given["fill_value"] is None:
@@ -179,7 +179,7 @@ def _for_tiff(data: Any, options: dict[str, Any]) -> Any:
         used = {_mapping_of(data), "band", *_COLUMNS, *_ROWS}
         _warn_of_coordinates(data, used if options.get("transform") is not None else {_mapping_of(data), "band"})
         return values
-    if isinstance(data, np.ma.MaskedArray):
+    if is_masked_array(data):
         if not is_masked(data):
             return data.data
         if options.get("nodata") is None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
+import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +37,11 @@ def cast(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     return made
 
 
+def is_masked_array(values: object) -> TypeGuard[np.ma.MaskedArray[Any, Any]]:
+    """Whether these are an array of `numpy.ma`, whose import takes tens of milliseconds: it is imported if one exists."""
+    return type(values) is not np.ndarray and "numpy.ma" in sys.modules and isinstance(values, np.ma.MaskedArray)
+
+
 def is_masked(values: np.ma.MaskedArray[Any, Any]) -> bool:
     """Whether elements are masked, or fields of them: `numpy.ma.is_masked` does not take the masks of structures."""
     mask = np.ma.getmask(values)
@@ -60,7 +66,7 @@ def unmasked(values: Any) -> Any:
     """
     if not isinstance(values, np.ndarray):
         return values
-    if isinstance(values, np.ma.MaskedArray) and is_masked(values):
+    if is_masked_array(values) and is_masked(values):
         raise InvalidArgumentError("the value has masked elements: write value.filled(x)")
     return np.asarray(values)
 

@@ -90,6 +90,11 @@ class Tensor:
         """Number of elements."""
         return math.prod(self.shape)
 
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of a tensor without dimensions")
+        return self.shape[0]
+
     @property
     def nbytes(self) -> int:
         """Bytes of all elements."""

@@ -18,7 +18,7 @@ from penstock.core import device as _device
 from penstock.core import registry
 from penstock.core.array import Array
 from penstock.core.context import Context, current_context
-from penstock.core.data_types import as_ndarray
+from penstock.core.data_types import as_ndarray, is_masked_array
 from penstock.core.errors import InvalidArgumentError, OutOfRangeError, UnsupportedError
 from penstock.core.progress import Shares, callback_of
 from penstock.core.sizes import counted
@@ -139,7 +139,7 @@ class TiffWriter:
         shape = (bands.stop - bands.start, rows.stop - rows.start, self.shape[-1])
         if not isinstance(value, np.ndarray) and hasattr(value, "__array__"):
             value = as_ndarray(value)
-        if isinstance(value, np.ma.MaskedArray):
+        if is_masked_array(value):
             value = self._filled(value, mask is not None)
         # As in NumPy: the shape of the selection has no axes that an integer dropped.
         items = as_value(value, self.dtype, shape)
@@ -384,7 +384,7 @@ def _check_cast(values: Any, dtype: np.dtype[Any]) -> None:
     limits = np.iinfo(dtype)
     with np.errstate(over="ignore"):
         wrong = values[~((values >= limits.min) & (values < limits.max + 1))]  # NaN, too
-    if isinstance(wrong, np.ma.MaskedArray):
+    if is_masked_array(wrong):
         wrong = wrong.compressed()
     if wrong.size:
         raise InvalidArgumentError(f"data has values that {dtype} does not have, such as {wrong.flat[0]}: replace them")

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from penstock import _core
 from penstock.core.array import Array
 from penstock.core.context import Context, current_context
-from penstock.core.data_types import is_masked
+from penstock.core.data_types import is_masked, is_masked_array
 from penstock.core.errors import ConflictError, Error, InvalidArgumentError, StorageError, UnsupportedError
 from penstock.core.sizes import counted
 from penstock.shards.files import complain, describe_all, refuse_others, side_by_side
@@ -218,7 +218,7 @@ class _ReaderPart(_Part):
         rows = selection[0]
         try:
             returned = np.asanyarray(self.reader(self.path, rows.start, rows.stop))
-            if isinstance(returned, np.ma.MaskedArray) and is_masked(returned):
+            if is_masked_array(returned) and is_masked(returned):
                 text = f"the reader of '{self.name}' returned masked elements for rows [{rows.start}, {rows.stop})"
                 raise InvalidArgumentError(f"{text}: return values.filled(x)")
             made = np.asarray(returned)

@@ -18,7 +18,7 @@ from zarr.registry import register_pipeline
 from zarr.storage import StorePath
 
 from penstock import _core
-from penstock.core.data_types import unmasked
+from penstock.core.data_types import is_masked_array, unmasked
 from penstock.core.errors import CorruptDataError, InvalidArgumentError
 from penstock.interop.zarr import gpu as _gpu
 from penstock.interop.zarr.batch import (
@@ -302,7 +302,7 @@ class CodecPipeline(_Base):  # type: ignore[misc]
         self, batch: Sequence[Item], value: Any, drop_axes: tuple[int, ...]
     ) -> tuple[Route, list[WritePiece]]:
         program, route, array = self._admit(batch, value)
-        if isinstance(array, np.ma.MaskedArray):
+        if is_masked_array(array):
             array = unmasked(array)
         if program.write_reason:
             raise _Refused(program.write_reason)
