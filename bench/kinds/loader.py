@@ -145,8 +145,9 @@ def consume(batches: Any) -> int:
 
 
 def window_bytes(per_chunk: int, scenario: dict) -> int:
-    """Twice the memory of the other libraries' blocks of chunks, because a block is read while another is used."""
-    return 2 * scenario["block_chunks"] * per_chunk * sample_bytes(scenario)
+    """Two of insitubatch's blocks: it reads one while another is used. It makes a block as large as a batch."""
+    chunks = max(scenario["block_chunks"], -(-scenario["batch"] // per_chunk))
+    return 2 * chunks * per_chunk * sample_bytes(scenario)
 
 
 def penstock(where: str, per_chunk: int, scenario: dict, threads: int) -> Callable[[int], Any]:

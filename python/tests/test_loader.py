@@ -210,12 +210,13 @@ def test_every_chunk_is_decoded_once_an_epoch(seed):
     assert {n for key, n in store.reads.items() if key.startswith("c/")} == {1}
 
 
-def test_half_of_a_small_window_is_read_ahead():
-    _, a = rows(count=400, width=5, chunk=4)
-    opened = {
-        chunks: ps.loader(a, batch_size=4, window=chunks * 80).counts()["blocks_open"] for chunks in (1, 4, 16, 32, 64)
+def test_five_eighths_of_a_small_window_are_read_ahead():
+    _, a = rows(count=800, width=5, chunk=4)
+    counts = {
+        chunks: ps.loader(a, batch_size=4, window=chunks * 80).counts() for chunks in (1, 4, 16, 32, 64, 128, 256)
     }
-    assert opened == {1: 1, 4: 2, 16: 8, 32: 16, 64: 48}
+    opened = {chunks: (each["blocks_open"], each["lanes"]) for chunks, each in counts.items()}
+    assert opened == {1: (1, 1), 4: (2, 1), 16: (6, 1), 32: (12, 2), 64: (32, 8), 128: (96, 8), 256: (192, 8)}
 
 
 def test_crops_across_chunks_are_decoded_once_within_a_window():

@@ -16,11 +16,13 @@
 namespace penstock::inline v0 {
 namespace {
 
-// Ranges of a data set that are distributed to ranks as a whole: usually the number of ranks divides their number.
+// Ranges of a data set that are distributed to ranks as a whole: usually the number of ranks divides their number. A
+// batch is drawn from the open blocks of one lane.
 constexpr std::uint64_t kMostLanes = 8;
-// Blocks that are read ahead, so that requests to remote stores overlap: up to half of a small window is for them, and
-// a quarter of a large one.
-constexpr std::uint64_t kBlocksAhead = 16;
+constexpr std::uint64_t kLeastOpenBlocks = 4;
+// Blocks that are read ahead, so that requests to remote stores overlap: up to five eighths of a small window are for
+// them, and a quarter of a large one.
+constexpr std::uint64_t kBlocksAhead = 32;
 
 // The shortest part of an axis in one of its cells, except the last one.
 std::uint64_t shortest_cell(const grid_axis& of) {
@@ -146,13 +148,12 @@ result<loader> loader::make(std::vector<loader_array> arrays, std::vector<loader
                              made.window_bytes, bytes.sample));
   made.sample_chunk_bytes = bytes.sample;
   // Samples are drawn from the blocks in one part of the window; the other part is read ahead.
-  const std::uint64_t block = std::max<std::uint64_t>(bytes.block, 1);
-  const std::uint64_t ahead =
-      std::max(made.window_bytes / 4, std::min(made.window_bytes / 2, saturating_mul(kBlocksAhead, block)));
-  const std::uint64_t blocks = std::max<std::uint64_t>(1, (made.window_bytes - ahead) / block);
+  const std::uint64_t held = made.window_bytes / std::max<std::uint64_t>(bytes.block, 1);
+  const std::uint64_t ahead = std::max(held / 4, std::min(saturating_mul(held, 5) / 8, kBlocksAhead));
+  const std::uint64_t blocks = std::max<std::uint64_t>(1, held - ahead);
   const std::uint64_t all_blocks = made.space ? made.space->blocks() : ~std::uint64_t{0};
   made.lanes = kMostLanes;
-  while (made.lanes > 1 && made.lanes * 2 > std::min(blocks, all_blocks)) made.lanes /= 2;
+  while (made.lanes > 1 && made.lanes * kLeastOpenBlocks > std::min(blocks, all_blocks)) made.lanes /= 2;
   made.open_blocks = std::max<std::uint64_t>(1, std::min(blocks, all_blocks) / made.lanes);
   made.arrays = std::move(arrays);
   made.axes = std::move(axes);
