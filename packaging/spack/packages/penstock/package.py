@@ -1,8 +1,8 @@
-"""Spack's recipe: the C++ library and the program, and the Python package with +python."""
+"""Spack's recipe: the C++ library, and with +python the Python package; the program is in one of them."""
 
 from spack.package import *
-from spack_repo.builtin.build_systems.cmake import CMakePackage
-from spack_repo.builtin.build_systems.python import PythonExtension
+from spack_repo.builtin.build_systems.cmake import CMakePackage, generator
+from spack_repo.builtin.build_systems.python import PythonExtension, PythonPipBuilder
 
 
 class Penstock(CMakePackage, PythonExtension):
@@ -49,11 +49,13 @@ class Penstock(CMakePackage, PythonExtension):
 
     def cmake_args(self):
         shared = self.define_from_variant("BUILD_SHARED_LIBS", "shared")
-        return [shared, *(self.define(name, value) for name, value in self.common_options().items())]
+        # The Python package has the program, too, under the same name.
+        program = self.define("PENSTOCK_CLI", self.spec.satisfies("~python"))
+        return [shared, program, *(self.define(name, value) for name, value in self.common_options().items())]
 
     @run_after("install")
     def install_python(self):
         if self.spec.satisfies("+python"):
-            options = ["--no-deps", "--no-build-isolation", f"--prefix={self.prefix}"]
+            options = [*PythonPipBuilder.std_args(self), f"--prefix={self.prefix}"]
             options += [f"--config-settings=cmake.define.{key}={value}" for key, value in self.common_options().items()]
-            pip("install", *options, self.stage.source_path)
+            pip(*options, self.stage.source_path)
