@@ -359,7 +359,7 @@ def _device_number(device: str | int) -> int:
 def _codecs_json(codec: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]], settings: dict[str, Any]) -> str:
     if settings:
         if not isinstance(codec, str):
-            raise TypeError("settings go with a codec's name; a codec of metadata has its own")
+            raise TypeError("keyword settings are for a codec that is given by its name")
         codec = {"name": codec, "configuration": settings}
     return json.dumps(codec if isinstance(codec, str | Mapping) else list(codec))
 

@@ -21,7 +21,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// The least length of the second request if requests are expensive; each later one is four times what was read before.
+/// The least end of the second request if requests are expensive. Each later one ends at four times the bytes before it.
 constexpr std::uint64_t kSecondRead = std::uint64_t{256} << 10, kGrowth = 4;
 
 /// Reads the first bytes of a file until its header is complete.

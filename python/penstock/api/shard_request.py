@@ -119,5 +119,5 @@ def refuse_given(what: str, options: Mapping[str, Any]) -> None:
     """Refuse options for `what`, which defines their values itself."""
     named = [name for name, value in options.items() if value is not None]
     if named:
-        verb = "says itself what it is" if what.startswith("a ") else "say themselves what they hold"
-        raise InvalidArgumentError(f"{what} {verb}: {named[0]}= does not go with it")
+        verb = "defines its own" if what.startswith("a ") else "define their own"
+        raise InvalidArgumentError(f"{named[0]}= is not accepted: {what} {verb}")

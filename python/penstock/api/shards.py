@@ -208,7 +208,7 @@ def _kind_of(request: ShardRequest, found: Files) -> str:
     local = local_file(first)
     what = known_format(local) if local is not None else known_suffix(first)
     if what is not None:  # its header would be read as values
-        text = f"'{first}' is {what}, dtype= is for raw files: say format='raw', or open without it and read(dtype=)"
+        text = f"'{first}' is {what}, dtype= is for raw files: give format='raw', or open without it and read(dtype=)"
         raise InvalidArgumentError(text)
     return "raw"
 

@@ -52,7 +52,7 @@ def check(array: JoinedTables, threads: int) -> list[tuple[str, Error]]:
                 and "://" not in table.path
                 and (found := _core.checksum_of_shard(os.fsencode(table.path))) != table.crc32c
             ):
-                text = f"the file's CRC-32C is {found:08x}, its manifest says {table.crc32c:08x}"
+                text = f"the file's CRC-32C is {found:08x}, its manifest has {table.crc32c:08x}"
                 raise CorruptDataError(text)
         except OSError as error:
             wrong = error if isinstance(error, Error) else ConflictError(str(error))

@@ -155,7 +155,7 @@ class DeviceTensor(_tensor.Tensor):
             return _tensor.export(self.numpy(), max_version, _tensor.IS_COPIED)
         here = self.__dlpack_device__()
         if dl_device is not None and (int(dl_device[0]), int(dl_device[1])) != here:
-            raise ExportError(f"the values are on DLPack's device {here}: asked for {tuple(map(int, dl_device))}")
+            raise ExportError(f"the values are on DLPack's device {here}, not {tuple(map(int, dl_device))}")
         _tensor.check_type(self.dtype)
         wanted, read = consumers_stream(stream), self._read
         if copy and not fresh:
@@ -235,7 +235,7 @@ def as_stream(stream: Any) -> int:
         found = stream.__cuda_stream__
         version, handle = found() if callable(found) else found
         if version != 0:
-            raise UnsupportedError(f"__cuda_stream__ of version {version}: this release knows version 0")
+            raise UnsupportedError(f"__cuda_stream__ of version {version}: this release supports version 0")
         handle = int(handle) or LEGACY  # an object distinguishes the meanings of stream 0: it is the runtime's default
     elif isinstance(stream, int) and not isinstance(stream, bool):
         handle = stream

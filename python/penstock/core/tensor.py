@@ -249,7 +249,7 @@ def check_request(stream: Any, dl_device: tuple[Any, int] | None) -> None:
         raise InvalidArgumentError(f"host memory has no streams: stream must be None, got {stream!r}")
     if dl_device is not None and (int(dl_device[0]), int(dl_device[1])) != CPU:
         raise ExportError(
-            f"the values are in host memory, DLPack's device {CPU}: asked for {tuple(map(int, dl_device))}"
+            f"the values are in host memory, DLPack's device {CPU}, not {tuple(map(int, dl_device))}"
         )
 
 
@@ -258,7 +258,7 @@ def export(values: npt.NDArray[Any], max_version: tuple[int, int] | None, flags:
     versioned = max_version is not None and max_version[0] >= 1
     if not values.flags.writeable:
         if not versioned:
-            raise ExportError("the memory is read-only, which DLPack cannot say before version 1: export a copy")
+            raise ExportError("the memory is read-only, for which DLPack has no flag before version 1: export a copy")
         flags |= READ_ONLY
     check_type(values.dtype)
     address = values.ctypes.data

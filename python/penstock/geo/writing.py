@@ -322,7 +322,7 @@ def create_tiff(
         raise InvalidArgumentError("shape and dtype are needed where no data is given")
     masked = how.mask is not None and how.mask is not False
     if masked and how.mask is not True and data is None:
-        raise InvalidArgumentError("a mask comes with data=, or, where mask=True, with each write")
+        raise InvalidArgumentError("mask= needs data=; or give mask=True, and a mask with each write")
     options = new_tiff(shape, dtype, how, attributes)
     options |= {"overwrite": bool(overwrite), "durable": bool(durable)}
     sizes, type_, of_tiff = options["shape"], options["type"], options["tiff"]

@@ -231,7 +231,7 @@ class _ReaderPart(_Part):
         if made.shape != expected or made.dtype.newbyteorder("=") != self.dtype.newbyteorder("="):
             raise InvalidArgumentError(
                 f"the reader of '{self.name}' returned {made.dtype} {made.shape} for rows [{rows.start}, {rows.stop}), "
-                f"its metadata say {self.dtype} {expected}",
+                f"its metadata are {self.dtype} {expected}",
             )
         made = made.astype(self.dtype.newbyteorder("="), copy=False)
         return np.ascontiguousarray(made[(slice(None), *selection[1:])])

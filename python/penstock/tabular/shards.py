@@ -232,7 +232,7 @@ class JoinedTables(ReferencedArray):
 
     def __reduce__(self) -> tuple[Any, ...]:
         if any("://" in each.path and to_reopen(each.path, each.storage_options) is None for each in self.tables):
-            raise TypeError(f"cannot pickle or copy {self!r}: its URIs say too much, or too little, to be opened again")
+            raise TypeError(f"cannot pickle or copy {self!r}: its URIs cannot be opened again, or have a password")
         return _again, (self.tables, self.choice)
 
 

@@ -247,7 +247,7 @@ result<> unpacked_image::read(const selection& which, const tensor_view& out, co
   if (!state_->alike || !state_->by_mask.masks().empty())
     return name_array(error(errc::unsupported,
                             "lists, points and masks of elements can only be unpacked in images without a "
-                            "mask whose bands are alike"),
+                            "mask whose bands have equal scales, offsets and nodata values"),
                       of);
   if (is_empty(resolved.shape)) return {};
   element_conversion how;

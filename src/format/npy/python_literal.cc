@@ -23,7 +23,7 @@ class reader {
   result<json> document() {
     PENSTOCK_ASSIGN(json out, value(0));
     space();
-    if (at_ != text_.size()) return bad("text behind the literal");
+    if (at_ != text_.size()) return bad("text after the literal");
     return out;
   }
 
@@ -102,7 +102,7 @@ class reader {
       if (out.size() == kMaxMembers) return bad("a dictionary of too many members");
       for (const auto& [other, unused] : out)
         if (other == *name) return bad("a duplicate key");
-      if (!take(':')) return bad("no colon behind a key");
+      if (!take(':')) return bad("no colon after a key");
       PENSTOCK_ASSIGN(json each, value(depth + 1));
       out.emplace_back(*name, std::move(each));
       comma = take(',');

@@ -110,7 +110,7 @@ result<std::optional<byte_range>> tiff_parser::read_header(const tiff_file_view&
   const std::uint64_t header = details_.big_tiff ? 16 : 8;
   at = file.find(0, header);
   if (at == nullptr) {
-    if (!file.may_hold(0, header)) return beyond("the header stands", 0, header, file.size());
+    if (!file.may_hold(0, header)) return beyond("the header is", 0, header, file.size());
     return need(byte_range{0, header, false});
   }
   next_ = details_.big_tiff ? tiff_number<std::uint64_t>(at + 8, details_.big_endian)
@@ -137,7 +137,7 @@ result<std::optional<byte_range>> tiff_parser::read_directory(const tiff_file_vi
   const std::uint64_t count_bytes = big ? 8 : 2, entry_bytes = big ? 20 : 12, next_bytes = big ? 8 : 4;
   const std::byte* at = file.find(offset, count_bytes);
   if (at == nullptr) {
-    if (!file.may_hold(offset, count_bytes)) return beyond("a directory stands", offset, count_bytes, file.size());
+    if (!file.may_hold(offset, count_bytes)) return beyond("a directory is", offset, count_bytes, file.size());
     return need(byte_range{offset, count_bytes, false});
   }
   const std::uint64_t count = big ? tiff_number<std::uint64_t>(at, swap) : tiff_number<std::uint16_t>(at, swap);
@@ -148,7 +148,7 @@ result<std::optional<byte_range>> tiff_parser::read_directory(const tiff_file_vi
   const std::byte* const body = file.find(offset + count_bytes, entries);
   if (body == nullptr) {
     if (!file.may_hold(offset, count_bytes + entries))
-      return beyond("a directory stands", offset, count_bytes + entries, file.size());
+      return beyond("a directory is", offset, count_bytes + entries, file.size());
     return need(byte_range{offset + count_bytes, entries, false});
   }
   const std::uint64_t next_at = offset + count_bytes + entries;
@@ -280,7 +280,7 @@ result<std::optional<byte_range>> tiff_parser::descend(const tiff_file_view& fil
     const std::uint64_t place = entry->offset + number * width;
     const std::byte* const at = file.find(place, width);
     if (at == nullptr) {
-      if (!file.may_hold(place, width)) return beyond("the offset of a SubIFD stands", place, width, file.size());
+      if (!file.may_hold(place, width)) return beyond("the offset of a SubIFD is", place, width, file.size());
       return need(byte_range{place, width, false});
     }
     const auto offset = tiff_integer({at, width}, entry->type, 0, details_.big_endian);

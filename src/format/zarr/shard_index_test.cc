@@ -170,7 +170,7 @@ TEST(ShardIndex, RefusesOtherCodecsBehindTheShardByName) {
       shard_with(kLittle), codecs(R"(["crc32c", {"name": "gzip", "configuration": {"level": 1}}])"), {1});
   ASSERT_FALSE(out.ok());
   EXPECT_EQ(out.error().code(), errc::unsupported);
-  EXPECT_EQ(out.error().message(), "codec 'gzip' behind sharding_indexed is not readable");
+  EXPECT_EQ(out.error().message(), "codec 'gzip' after sharding_indexed is not readable");
 }
 
 TEST(ShardIndex, CountsItsMemory) {

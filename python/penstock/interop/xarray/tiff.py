@@ -291,7 +291,7 @@ def device_of(device: str | None, device_id: Any) -> str | None:
     """
     if device_id is not UNSET:
         if device is not None:
-            raise InvalidArgumentError("device and device_id say the same: give one")
+            raise InvalidArgumentError("device and device_id have the same meaning: give one of them")
         return "cuda" if device_id is None else f"cuda:{int(device_id)}"
     if device in (None, "cpu"):
         return None
