@@ -190,6 +190,19 @@ def test_commands_work(page: Path) -> None:
                 made.unlink()
 
 
+def test_every_option_of_the_program_is_on_its_page() -> None:
+    page = (ROOT / "docs" / "guide" / "command-line.md").read_text()
+    sections = dict(re.findall(r"^## ([\w ]+)\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL))
+    common = page.partition("\n## ")[0] + sections["Remote storage"]
+    like = {"rechunk": "copy", "convert": "copy", "bench": "demo and bench", "demo": "demo and bench"}
+    found = re.findall(r"^    (\w+)\) options='(.*)' ;;$", run_program("completion", "bash").stdout, re.MULTILINE)
+    assert len(found) > 12
+    for verb, options in found:
+        text = common + sections.get(verb, "") + sections.get(like.get(verb, ""), "")
+        missing = [each for each in options.split() if not re.search(rf"(?<![\w-]){each}(?![\w-])", text)]
+        assert missing == [], verb
+
+
 @pytest.mark.parametrize("page", pages_with("cpp"))
 def test_cpp_is_in_the_examples(page: Path) -> None:
     compiled = {line.strip() for file in (ROOT / "examples").rglob("*.cc") for line in file.read_text().splitlines()}

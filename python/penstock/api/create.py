@@ -89,7 +89,6 @@ def create_array(
         "auto" (zstd; for floats, complex numbers and times Blosc with zstd and a shuffle), or a list of names ("zstd",
         or "zstd:5" with its level), JSON objects or codec objects of zarr or numcodecs; for sharded arrays, those of
         the inner chunks. If no codec turns arrays into bytes, one is added.
-
     fill_value
         None: zeros, the empty string, NaT.
     zarr_format

@@ -19,6 +19,19 @@ from penstock.core.sizes import either_bytes
 class RechunkStep:
     """How one array gets other chunks. Made by `rechunk` with `dry_run`.
 
+    Attributes
+    ----------
+    path : str
+        Path within the copied node; empty: its root.
+    text : str
+        Passes, blocks and memory in words.
+    passes : int
+        1, or 2 through a file in `scratch`.
+    memory_bytes : int
+        Memory for blocks of elements.
+    scratch_bytes : int
+        The size of the file in `scratch`; 0: none is needed.
+
     Examples
     --------
     >>> ps.create_array("maps.zarr", data=np.ones((20, 40, 40)), chunks=(1, 40, 40)).nchunks
@@ -29,11 +42,8 @@ class RechunkStep:
     """
 
     path: str
-    """Path within the copied node; empty: its root."""
     text: str
-    """Passes, blocks and memory in words."""
     passes: int
-    """2: through a file in `scratch`."""
     memory_bytes: int
     scratch_bytes: int
 
@@ -43,6 +53,11 @@ class RechunkPlan:
     """The plan of a copy, with a step for each array that is encoded again. Made by `rechunk` with `dry_run`.
 
     `str(plan)` is readable text.
+
+    Attributes
+    ----------
+    steps : tuple of RechunkStep
+        In the order of the copy. Arrays that are copied byte for byte have none.
 
     Examples
     --------

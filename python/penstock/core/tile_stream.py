@@ -18,6 +18,16 @@ from penstock.core.job import cancel_at_exit
 class Tile:
     """One tile of a stream. Made by `Stream`.
 
+    Attributes
+    ----------
+    index : tuple of int
+        Its position in the grid of tiles.
+    box : tuple of slice
+        Its part of the array.
+    data : numpy.ndarray or Tensor
+        Its values, of the box's shape. The caller owns an ndarray, and later tiles do not change it. A tensor is in the
+        device's memory, which is used again for a later tile: see `penstock.stream`.
+
     Examples
     --------
     >>> a = ps.create_array({}, data=np.arange(12.0).reshape(3, 4), chunks=(2, 4))
@@ -27,11 +37,8 @@ class Tile:
     """
 
     index: tuple[int, ...]
-    """Its position in the grid of tiles."""
     box: tuple[slice, ...]
-    """Its part of the array."""
     data: Any
-    """Its values: an ndarray of the box's shape. The caller owns it, and later tiles do not change it."""
 
 
 class Stream:
