@@ -21,7 +21,10 @@ TYPES: list[tuple[str, Any]] = [
     *((name, name) for name in NAMED_TYPES),
     *((f"complex_{name}", f"complex_{name}") for name in ("float16", "float32", "float64", *NAMED_TYPES[4:])),
     ("r24 (raw bytes), raw_bytes", "r24"),
-    ("null_terminated_bytes", {"name": "null_terminated_bytes", "configuration": {"length_bytes": 3}}),
+    (
+        "null_terminated_bytes, fixed_length_bytes, fixed_length_ascii",
+        {"name": "null_terminated_bytes", "configuration": {"length_bytes": 3}},
+    ),
     ("fixed_length_utf32", {"name": "fixed_length_utf32", "configuration": {"length_bytes": 8}}),
     ("numpy.datetime64", {"name": "numpy.datetime64", "configuration": {"unit": "ns", "scale_factor": 10}}),
     ("numpy.timedelta64", {"name": "numpy.timedelta64", "configuration": {"unit": "s", "scale_factor": 1}}),
