@@ -21,7 +21,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// The least end of the second request if requests are expensive. Each later one ends at four times the bytes before it.
+/// The least end of the second request if requests are expensive. Each later one ends at four times that of the last.
 constexpr std::uint64_t kSecondRead = std::uint64_t{256} << 10, kGrowth = 4;
 
 /// Reads the first bytes of a file until its header is complete.

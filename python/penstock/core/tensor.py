@@ -248,9 +248,7 @@ def check_request(stream: Any, dl_device: tuple[Any, int] | None) -> None:
     if stream is not None and stream != -1:
         raise InvalidArgumentError(f"host memory has no streams: stream must be None, got {stream!r}")
     if dl_device is not None and (int(dl_device[0]), int(dl_device[1])) != CPU:
-        raise ExportError(
-            f"the values are in host memory, DLPack's device {CPU}, not {tuple(map(int, dl_device))}"
-        )
+        raise ExportError(f"the values are in host memory, DLPack's device {CPU}, not {tuple(map(int, dl_device))}")
 
 
 def export(values: npt.NDArray[Any], max_version: tuple[int, int] | None, flags: int) -> Any:

@@ -374,8 +374,7 @@ class TiffHeader:
             method = self._geo_keys.get("ProjMethod")
             which = "" if method is None else f" (projection method {method})"
             warnings.warn(
-                f"'{self.uri}' has a coordinate system that is not supported{which}: "
-                "geo_keys has the keys of the file",
+                f"'{self.uri}' has a coordinate system that is not supported{which}: geo_keys has the keys of the file",
                 stacklevel=3,
             )
         return found

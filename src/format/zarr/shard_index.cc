@@ -61,8 +61,7 @@ result<shard_index_codec> shard_index_codec::make(const zarr_shard& shard, const
 
   for (const codec_config& codec : behind) {
     if (codec.name != "crc32c") {
-      return error(errc::unsupported,
-                   fmt::format("codec '{:.80}' after sharding_indexed is not readable", codec.name));
+      return error(errc::unsupported, fmt::format("codec '{:.80}' after sharding_indexed is not readable", codec.name));
     }
     PENSTOCK_ASSIGN(std::shared_ptr<const byte_codec> checksum, make_byte_codec(codec, 1));
     out.checksum_bytes_ += checksum->max_encoded_bytes(0);
