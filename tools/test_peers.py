@@ -110,7 +110,7 @@ def run(suite: Suite, mode: str, options: argparse.Namespace, only: list[str] | 
         extra += ["-n", str(options.jobs), "--dist", "loadfile" if suite.name == "zarr" else "load"]
     settings = WORK / "pytest.ini"  # the suites' own settings ask for plugins
     settings.write_text("[pytest]\nasyncio_mode = auto\nmarkers =\n    slow_hypothesis\n    gpu\n    flaky\n    mypy\n")
-    command = [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider", "--timeout=300"]
+    command = [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider", "--timeout=900"]
     command += ["-p", "penstock_peers", "-c", str(settings), "--rootdir", str(folder), "--tb=short"]
     command += ["--hypothesis-seed=0", f"--junitxml={report}", *suite.arguments, *extra]
     command += ["--continue-on-collection-errors"]  # a module whose imports fail is one failed test
