@@ -101,3 +101,14 @@ def test_lists_name_the_reason_and_do_not_fail(partly: Path, run: Run) -> None:
         assert status == 0
         [line] = [each for each in text.splitlines() if "empty" in each]
         assert "unsupported: HDF5: a dataset without a dataspace" in line
+
+
+def test_arrays_of_a_group_are_those_that_are_readable(partly: Path) -> None:
+    """Members are all named: opening one that is not an array is an error."""
+    group = ps.open_group(partly, "deep")
+    assert sorted(group) == ["empty", "inner"]
+    assert [(name, array.shape) for name, array in group.arrays()] == [("inner", (4,))]
+    assert list(group.array_keys()) == ["inner"]
+    assert list(group.group_keys()) == []
+    with pytest.raises(ps.UnsupportedError, match="without a dataspace"):
+        list(group.members())

@@ -122,15 +122,21 @@ class Hdf5Group(Group):
     def _children(self) -> Iterator[tuple[str, Array | Group]]:
         return ((name, self[name]) for name in self.keys())
 
+    def arrays(self) -> Iterator[tuple[str, Array]]:
+        """(name, array) of the direct children that are arrays. Skips datasets that are not readable as arrays."""
+        return ((name, node) for name, node in self._nodes() if isinstance(node, Array))
+
     def groups(self) -> Iterator[tuple[str, Group]]:
-        """(name, group) of the direct children that are groups. Skips datasets that are not arrays."""
+        """(name, group) of the direct children that are groups. Skips datasets that are not readable as arrays."""
+        return ((name, node) for name, node in self._nodes() if isinstance(node, Group))
+
+    def _nodes(self) -> Iterator[tuple[str, Array | Group]]:
         for name in self.keys():
             try:
                 node = self[name]
             except NoArrayError:
                 continue
-            if isinstance(node, Group):
-                yield name, node
+            yield name, node
 
     def dimension_names(self, name: str) -> tuple[str, ...]:
         """A name for each dimension of a direct child: if the file has none, the one that netCDF would use."""
