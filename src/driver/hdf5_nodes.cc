@@ -76,16 +76,6 @@ result<std::shared_ptr<hdf5_reader>> open_reader(const std::shared_ptr<const sto
   return hdf5_reader::open(from, key, &*head);
 }
 
-std::vector<hdf5_member_name> fields_of(const hdf5_type& compound) {
-  std::vector<hdf5_member_name> out;
-  for (std::string& name : hdf5_field_names(compound)) {
-    const auto found = find_hdf5_field(compound, name);
-    const bool is_group = found && is_hdf5_member_group(found->type);
-    out.push_back({std::move(name), is_group});
-  }
-  return out;
-}
-
 std::vector<std::string> names_of(const std::vector<hdf5_member_name>& members) {
   std::vector<std::string> out;
   for (const hdf5_member_name& each : members)
@@ -295,7 +285,7 @@ result<std::vector<hdf5_member_name>> hdf5_nodes::list(std::string_view path, Li
   auto made = from_->parse([&](hdf5_file& file) -> result<std::vector<hdf5_member_name>> {
     hdf5_tree tree(file);
     PENSTOCK_ASSIGN(const hdf5_part_place at, find_hdf5_part(file, tree, path));
-    if (at.is_member_group()) return fields_of(*at.type);
+    if (at.is_member_group()) return hdf5_field_names(*at.type);
     PENSTOCK_ASSIGN(auto found, list(tree, at.at));
     if (file.waiting()) prefetch(file, tree, prefix_of(path), names_of(found));
     return found;

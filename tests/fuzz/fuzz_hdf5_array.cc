@@ -99,7 +99,7 @@ result<std::string> arrays_of(hdf5_source& source, hdf5_checksums sums) {
       continue;
     }
     if (part->is_member_group()) {
-      for (const std::string& name : hdf5_field_names(*part->type)) paths.push_back(path + "/" + name);
+      for (const hdf5_member_name& each : hdf5_field_names(*part->type)) paths.push_back(path + "/" + each.name);
       continue;
     }
     const hdf5_place* const at = &part->at;

@@ -67,12 +67,12 @@ bool is_hdf5_member_group(const hdf5_type& type) {
   return !made.ok() && made.error().code() == errc::unsupported;
 }
 
-std::vector<std::string> hdf5_field_names(const hdf5_type& of) {
-  std::vector<std::string> out;
+std::vector<hdf5_member_name> hdf5_field_names(const hdf5_type& of) {
+  std::vector<hdf5_member_name> out;
   std::set<std::string> seen;
   for (const hdf5_member& each : without_arrays(of).members) {
     std::string name = field_name(each.name);
-    if (seen.insert(name).second) out.push_back(std::move(name));
+    if (seen.insert(name).second) out.push_back({std::move(name), is_hdf5_member_group(each.type)});
   }
   return out;
 }

@@ -32,9 +32,9 @@ struct hdf5_field {
 /// elsewhere in the file or have types that structured dtypes lack. Such a dataset is a group of its members.
 bool is_hdf5_member_group(const hdf5_type& type);
 
-/// Names of a compound's members as components of paths, in the order of the file, without duplicates.
+/// A compound's members with their names as components of paths, in the order of the file, without duplicates.
 /// \param of  The compound, or an array of it.
-std::vector<std::string> hdf5_field_names(const hdf5_type& of);
+std::vector<hdf5_member_name> hdf5_field_names(const hdf5_type& of);
 
 /// The member at a path of names.
 /// \param of  The compound, or an array of it.

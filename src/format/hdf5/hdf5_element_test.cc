@@ -197,6 +197,13 @@ TEST(Hdf5Element, ArraysAddAxes) {
   EXPECT_EQ(references->shape, (std::vector<std::uint64_t>{2, 3}));
 }
 
+// Those of groups end with a slash.
+std::vector<std::string> names_in(const hdf5_type& of) {
+  std::vector<std::string> out;
+  for (const hdf5_member_name& each : hdf5_field_names(of)) out.push_back(each.name + (each.is_group ? "/" : ""));
+  return out;
+}
+
 TEST(Hdf5Element, MembersOfAGroupAreFoundByTheirPath) {
   hdf5_type word;
   word.what = kind::variable;
@@ -206,7 +213,7 @@ TEST(Hdf5Element, MembersOfAGroupAreFoundByTheirPath) {
   const hdf5_type table = compound(40, {{"a/b", 0, integer(4)}, {"in", 8, inner}, {"", 28, integer(4)}});
   EXPECT_TRUE(is_hdf5_member_group(table));
   EXPECT_FALSE(is_hdf5_member_group(compound(4, {{"n", 0, integer(4)}})));
-  EXPECT_EQ(hdf5_field_names(table), (std::vector<std::string>{R"(a\x2fb)", "in", R"(\x00)"}));
+  EXPECT_EQ(names_in(table), (std::vector<std::string>{R"(a\x2fb)", "in/", R"(\x00)"}));
   const auto found = find_hdf5_field(table, "/in/n");
   ASSERT_TRUE(found.has_value());
   EXPECT_EQ(found->offset, 24U);
@@ -229,7 +236,8 @@ TEST(Hdf5Element, MembersWithinArraysOfCompoundsAreArrays) {
   pair.base = {inner};
   const hdf5_type table = compound(128, {{"in", 8, pair}, {"k", 0, integer(8)}});
   EXPECT_TRUE(is_hdf5_member_group(pair));
-  EXPECT_EQ(hdf5_field_names(pair), (std::vector<std::string>{"word", "n"}));
+  EXPECT_EQ(names_in(pair), (std::vector<std::string>{"word", "n"}));
+  EXPECT_EQ(names_in(table), (std::vector<std::string>{"in/", "k"}));
   const auto found = find_hdf5_field(table, "in/n");
   ASSERT_TRUE(found.has_value());
   EXPECT_EQ(found->type.extents, (std::vector<std::uint64_t>{2, 3}));
