@@ -153,10 +153,10 @@ nb::object open_image(const found_handle& self, nb::object tiff) {
   }));
 }
 
-nb::object open_in_hdf5(const found_handle& self, std::optional<std::uint64_t> size, bool tries_end) {
+nb::object open_in_hdf5(const found_handle& self, std::optional<std::uint64_t> size, bool needs_ranges) {
   hdf5_hints hints;
   hints.size = size;
-  hints.tries_end = tries_end;
+  hints.needs_ranges = needs_ranges;
   return node_object(call_engine([&] { return open_hdf5(self.found.at, self.found.inner, self.how, hints); }));
 }
 
@@ -221,8 +221,8 @@ void bind_found(nb::module_& m) {
       .def("content", &content_of, "All bytes of the object.")
       .def("open", &open_it, "Open it as the library does.")
       .def("open_tiff", &open_image, nb::arg("tiff").none(), "Open an image of the TIFF.")
-      .def("open_hdf5", &open_in_hdf5, nb::arg("size").none(), nb::arg("tries_end"),
-           "Open a node of the HDF5 file. `size`: of the file, if the store does not report it. `tries_end`: a "
+      .def("open_hdf5", &open_in_hdf5, nb::arg("size").none(), nb::arg("needs_ranges"),
+           "Open a node of the HDF5 file. `size`: of the file, if the store does not report it. `needs_ranges`: a "
            "server that ignores ranges fails now.");
   m.def("table_kind", &table_kind_of, nb::arg("begin"),
         "The kind of Parquet or Arrow file with these first bytes; None: another file.");

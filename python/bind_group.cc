@@ -111,19 +111,19 @@ void bind_open(nb::module_& m) {
   m.def(
       "open_hdf5",
       [](const store_handle& from, const context_handle& with, nb::bytes key, nb::bytes path, nb::object size,
-         bool tries_end) {
+         bool needs_ranges) {
         open_options how;
         how.context = with.context;
         const std::string name(key.c_str(), key.size()), inner(path.c_str(), path.size());
         hdf5_hints hints;
         if (!size.is_none()) hints.size = nb::cast<std::uint64_t>(size);
-        hints.tries_end = tries_end;
+        hints.needs_ranges = needs_ranges;
         return node_object(call_engine([&] { return open_hdf5(from.store, name, inner, how, hints); }));
       },
       nb::arg("store"), nb::arg("context"), nb::arg("key"), nb::arg("path"), nb::arg("size").none() = nb::none(),
-      nb::arg("tries_end") = false,
+      nb::arg("needs_ranges") = false,
       "The dataset or group at a path of the HDF5 file that has a key in a store. `size`: of the file, in bytes, where "
-      "the store does not report it. `tries_end`: a server that ignores ranges is to fail now.");
+      "the store does not report it. `needs_ranges`: a server that ignores ranges is to fail now.");
 }
 
 }  // namespace penstock::inline v0::python

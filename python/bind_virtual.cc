@@ -43,7 +43,7 @@ group_handle open_variables(const store_handle& from, const context_handle& with
 }
 
 nb::tuple open_many_datasets(const context_handle& with, nb::list given, nb::bytes dataset, std::int64_t axis,
-                             bool allow_gaps, bool tries_end) {
+                             bool allow_gaps, bool needs_ranges) {
   std::vector<dataset_file> files;
   for (const nb::handle each : given) {
     const nb::tuple parts = tuple_of(each, 4, "a file");
@@ -52,7 +52,7 @@ nb::tuple open_many_datasets(const context_handle& with, nb::list given, nb::byt
     made.key = text_from(parts[1]);
     if (!parts[2].is_none()) made.hints.size = nb::cast<std::uint64_t>(parts[2]);
     if (!parts[3].is_none()) made.crc32c = nb::cast<std::uint32_t>(parts[3]);
-    made.hints.tries_end = tries_end;
+    made.hints.needs_ranges = needs_ranges;
   }
   dataset_options how;
   how.context = with.context;
@@ -78,7 +78,7 @@ void bind_virtual(nb::module_& m) {
         nb::arg("variables"), nb::arg("without"),
         "Many files of a store as one group; <penstock/virtual.h>. `order` is 'given', 'values' or 'unchecked'.");
   m.def("open_hdf5_datasets", &open_many_datasets, nb::arg("context"), nb::arg("files"), nb::arg("dataset"),
-        nb::arg("axis"), nb::arg("allow_gaps"), nb::arg("tries_end"),
+        nb::arg("axis"), nb::arg("allow_gaps"), nb::arg("needs_ranges"),
         "Datasets of HDF5 files as one array; <penstock/datasets.h>. `files` are (store, key, size or "
         "None, CRC-32C or None). Returns (array of references or None, [(file, path, array)] where it is None, name of "
         "the dataset, axis, lengths along it).");

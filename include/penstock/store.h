@@ -101,6 +101,7 @@ struct read_done {
   version seen;                                  ///< default if the store has no versions
   bool seen_is_last = true;                      ///< whether a later change of the object gives it another version
   std::uint64_t object_size = byte_range::kAll;  ///< kAll: not known
+  bool sent_all = false;                         ///< a range was requested, and the server sent the whole object
 };
 
 /// Receives completions. May be called from any thread, also inside `store::read`; it only enqueues.

@@ -524,7 +524,7 @@ def hdf5_index(store: Store, key: _bytes, header: int) -> tuple[_bytes, _bytes, 
     """Cells, filter masks, offsets and lengths of a dataset's chunks; whether chunks at the edge skip all filters."""
 
 def open_hdf5(
-    store: Store, context: Context, key: _bytes, path: _bytes, size: int | None = None, tries_end: bool = False
+    store: Store, context: Context, key: _bytes, path: _bytes, size: int | None = None, needs_ranges: bool = False
 ) -> Array | Group: ...
 def hdf5_storage(array: Array) -> str:
     """How a dataset of an HDF5 file is stored, as JSON."""
@@ -853,7 +853,7 @@ class Found:
     def open_tiff(self, tiff: dict[str, Any] | None) -> Array:
         """Open an image of the TIFF."""
 
-    def open_hdf5(self, size: int | None, tries_end: bool) -> Array | Group:
+    def open_hdf5(self, size: int | None, needs_ranges: bool) -> Array | Group:
         """Open a node of the HDF5 file, as `open_hdf5` does."""
 
 def is_archive(begin: bytes) -> bool:
@@ -980,7 +980,7 @@ def open_hdf5_datasets(
     dataset: _bytes,
     axis: int,
     allow_gaps: bool,
-    tries_end: bool,
+    needs_ranges: bool,
 ) -> tuple[Array | None, list[tuple[int, _bytes, Array]], _bytes, int, list[int]]:
     """Datasets of HDF5 files as one array. `files` are (store, key, size or None, CRC-32C or None).
 

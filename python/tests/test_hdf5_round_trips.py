@@ -88,6 +88,18 @@ def test_a_short_file_with_its_metadata_at_the_start_takes_two_round_trips(tmp_p
         assert wave(server) <= 2
 
 
+def test_a_long_file_with_its_metadata_at_the_start_is_opened_by_its_first_bytes(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["v"] = np.arange(1 << 21, dtype="i4")
+    with HttpServer({"x.h5": (tmp_path / "x.h5").read_bytes()}, ROUND_TRIP) as server:
+        group = ps.open_group(f"{server.url}/x.h5")
+        assert list(group) == ["v"]
+        assert group["v"].shape == (1 << 21,)
+        assert len(server.requests) == 1
+        assert group["v"][1 << 20] == 1 << 20
+        assert wave(server) == 2
+
+
 def test_one_value_does_not_read_the_other_variables(tmp_path: Path) -> None:
     content = write(tmp_path / "x.nc", fs_strategy="page", fs_page_size=4096, libver="latest")
     with HttpServer({"x.nc": content}) as server:

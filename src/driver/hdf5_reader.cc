@@ -110,14 +110,8 @@ result<std::shared_ptr<hdf5_reader>> hdf5_reader::open(std::shared_ptr<const sto
   const bool whole = head->bytes.size() >= size;
   const std::uint64_t known = whole ? size : head->bytes.size() / kPageBytes * kPageBytes;
   if (known != 0) PENSTOCK_TRY(made->pages_.add({0, known, false}, head->bytes));
-  if (!is_known) made->expect_end();  // a shorter file fails before it is parsed
+  if (!is_known) made->pages_.expect(size - 1, 1);  // a shorter file fails before it is parsed
   return made;
-}
-
-void hdf5_reader::expect_end() {
-  if (!in_rounds() || pages_.size() == 0) return;
-  const std::lock_guard lock(mutex_);
-  pages_.expect(pages_.size() - 1, 1);
 }
 
 std::shared_ptr<const held_bytes> hdf5_reader::held(std::uint64_t offset, std::uint64_t length) {

@@ -101,8 +101,6 @@ class hdf5_reader {
     return made;
   }
 
-  /// The next round trip also requests the end of the file.
-  void expect_end();
   /// The next round trip also requests this range, if that is within the limit of reading ahead. Only for calls within
   /// `parse`.
   void hope(std::uint64_t offset, std::uint64_t length) { pages_.hope(offset, length); }

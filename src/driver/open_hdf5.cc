@@ -55,10 +55,13 @@ result<std::shared_ptr<const hdf5_nodes>> nodes_in(location at, const open_optio
     sized.object_size = *hints.size;
     at.head = std::make_shared<const object_head>(std::move(sized));
   }
+  // Ranges within the first bytes are served. If the size is not known, the end is requested with the metadata.
+  if (hints.needs_ranges && at.head && at.head->sent_all && at.head->object_size != byte_range::kAll &&
+      at.head->object_size > kMostHttpSkip)
+    return error(errc::unsupported, "the server ignores byte ranges: it sends all of the file")
+        .note(fmt::format("opening '{}'", at.uri));
   auto reader = hdf5_reader::open(at.from, at.path, at.head.get());
   if (!reader.ok()) return std::move(reader).error().note(fmt::format("opening '{}'", at.uri));
-  const bool is_short = at.head && at.head->object_size <= kMostHttpSkip;  // then every range of it is served
-  if (hints.tries_end && !is_short) (*reader)->expect_end();
   return nodes_of(at, std::move(*reader), how);
 }
 

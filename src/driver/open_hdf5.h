@@ -37,9 +37,8 @@ struct hdf5_members {
 /// Known facts about a file and its store.
 struct hdf5_hints {
   std::optional<std::uint64_t> size;  ///< size, for stores that do not report it
-  /// Also requests the last byte of a file of more than 4 MiB, with the first round trip: a server that ignores ranges
-  /// fails now, and not when values are read.
-  bool tries_end = false;
+  /// A file of more than 4 MiB on a server that ignores ranges fails now, and not when values are read.
+  bool needs_ranges = false;
 };
 
 /// Opens the dataset or group at `path` of the HDF5 file at `key` of a store, whatever the file's name is.

@@ -161,7 +161,7 @@ result<std::optional<object_head>> read_head(const store& from, const std::strin
     if (read.error().code() == errc::not_found) return std::optional<object_head>();
     return std::move(read).error().note(read_note(key, {0, most, false}));
   }
-  return std::optional<object_head>({std::move(read->bytes), read->object_size, std::move(read->seen)});
+  return std::optional<object_head>({std::move(read->bytes), read->object_size, std::move(read->seen), read->sent_all});
 }
 
 result<std::optional<found_node>> object_at(location at) {

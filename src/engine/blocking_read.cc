@@ -37,6 +37,7 @@ struct answer final : read_buffer {
     }
     out.seen = std::move(done->seen);
     out.object_size = done->object_size;
+    out.sent_all = done->sent_all;
     what.emplace(std::move(out));
   }
 };

@@ -15,6 +15,7 @@ struct blocking_read {
   std::vector<std::byte> bytes;
   version seen;
   std::uint64_t object_size = byte_range::kAll;
+  bool sent_all = false;  ///< as in `read_done`
 };
 
 /// \param max_bytes  A longer object is `corrupt_data`.

@@ -187,7 +187,7 @@ result<> http_read::head_of_all(const http_head& head) {
     extent_ = byte_extent{wanted_.range.offset, wanted_.range.length};
   }
   if (!whole()) {
-    sends_more_ = true;
+    sends_more_ = done_.sent_all = true;
     skip_ = extent_->offset;
     if (skip_ > kMostHttpSkip)
       return error(errc::unsupported,

@@ -79,6 +79,7 @@ struct read_outcome {
   version seen;
   std::uint64_t object_size = byte_range::kAll;
   bool in_destination = false;
+  bool sent_all = false;
 };
 
 inline result<read_outcome> read_now(const store& from, byte_read read) {
@@ -91,7 +92,7 @@ inline result<read_outcome> read_now(const store& from, byte_read read) {
   result<read_done>& done = all.begin()->second;
   if (!done.ok()) return std::move(done).error();
   return read_outcome{to_text(done->bytes), done->seen, done->object_size,
-                      !read.destination.empty() && done->bytes.data() == read.destination.data()};
+                      !read.destination.empty() && done->bytes.data() == read.destination.data(), done->sent_all};
 }
 
 inline result<read_outcome> read_now(const store& from, std::string_view key, byte_range range = {},

@@ -271,6 +271,7 @@ TEST_F(HttpStore, AServerThatIgnoresRangesIsReadUpToTheRangeOrRefused) {
   text.replace(5 << 20, 4, "here");
   text.replace(100, 4, "near");
   server_.set("/base/k", text);
+  EXPECT_FALSE(read({100, 4, false})->sent_all);
   server_.on_request([&](const request&, reply& out) {
     out.status = 200;
     out.body = text;
@@ -280,6 +281,7 @@ TEST_F(HttpStore, AServerThatIgnoresRangesIsReadUpToTheRangeOrRefused) {
   ASSERT_TRUE(got.ok()) << got.error().to_string();
   EXPECT_EQ(got->text, "near");
   EXPECT_EQ(got->object_size, text.size());
+  EXPECT_TRUE(got->sent_all);
   const std::string why = error_of({5 << 20, 4, false}, errc::unsupported);
   EXPECT_NE(why.find("the server ignores byte ranges"), std::string::npos) << why;
   error_of({0, 4, true}, errc::unsupported);

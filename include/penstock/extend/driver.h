@@ -27,6 +27,7 @@ struct object_head {
   std::vector<std::byte> bytes;
   std::uint64_t object_size = byte_range::kAll;  ///< kAll: the store does not report it
   version seen;                                  ///< the version that later reads of the object require
+  bool sent_all = false;                         ///< the server ignores ranges (see `read_done`)
 };
 
 /// The location of a node: resolved, but not opened yet.

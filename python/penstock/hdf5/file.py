@@ -120,8 +120,8 @@ def open_node(
         elif found is not None:
             made = found.open_hdf5(size, source.uri.startswith(("http:", "https:")))
         else:
-            tries_end = source.uri.startswith(("http:", "https:"))
-            made = _core.open_hdf5(store, source.context, key, inner, size, tries_end)
+            needs_ranges = source.uri.startswith(("http:", "https:"))
+            made = _core.open_hdf5(store, source.context, key, inner, size, needs_ranges)
     except UnsupportedError as error:
         if _core.hdf5_is_no_array(store, key, inner):
             raise NoArrayError(error.message, *error.notes) from None

@@ -66,10 +66,10 @@ def open_datasets(
     name = os.fsencode((dataset or "").strip("/"))
     while True:
         places = [(*place, (checksums or {}).get(path)) for path, place in zip(files, _places(sources), strict=True)]
-        tries_end = any(source.uri.startswith(("http:", "https:")) for source in sources)
+        needs_ranges = any(source.uri.startswith(("http:", "https:")) for source in sources)
         try:
             merged, parts, name, along, lengths = _core.open_hdf5_datasets(
-                context, places, name, axis, allow_gaps, tries_end
+                context, places, name, axis, allow_gaps, needs_ranges
             )
             break
         except UnsupportedError:
