@@ -165,6 +165,34 @@ def test_filters_that_chunks_skip(tmp_path: Path, index: str) -> None:
     np.testing.assert_array_equal(ps.open(path, "x")[...], values)
 
 
+def test_chunks_with_five_filters_are_looked_up(tmp_path: Path) -> None:
+    """A damaged node of the index is an error only of reads that need it."""
+    path = tmp_path / "x.h5"
+    values = np.random.default_rng(2).integers(0, 1000, (301, 203)).astype("i4")
+    filters = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    filters.set_chunk((3, 4))
+    for _ in range(2):
+        filters.set_shuffle()
+        filters.set_deflate(1)
+    filters.set_fletcher32()
+    with h5py.File(path, "w", libver="latest") as file:
+        space = h5py.h5s.create_simple(values.shape, (h5py.h5s.UNLIMITED, h5py.h5s.UNLIMITED))
+        x = h5py.Dataset(h5py.h5d.create(file.id, b"x", h5py.h5t.NATIVE_INT32, space, filters))
+        x[...] = values
+        for mask in (0b11111, 0b11011):  # a chunk without filters, and one with the second shuffle only
+            plain = np.arange(12, dtype="i4")
+            shuffled = np.ascontiguousarray(plain.view("u1").reshape(12, 4).T)
+            stored = plain if mask == 0b11111 else shuffled
+            x.id.write_direct_chunk((0, 4 if mask == 0b11111 else 8), stored.tobytes(), mask)
+            values[0:3, 4:8] = values[0:3, 8:12] = plain.reshape(3, 4)
+    np.testing.assert_array_equal(ps.open(path, "x")[...], values)
+    content = bytearray(path.read_bytes())
+    content[content.rindex(b"BTLF") + 50] ^= 1
+    damaged = ps.open(bytes(content), "x")
+    with pytest.raises(ps.CorruptDataError, match="in the chunk index"):
+        damaged[...]
+
+
 def test_elements_with_axes_of_their_own(tmp_path: Path) -> None:
     path = tmp_path / "x.h5"
     dtype = np.dtype(("f4", (2, 3)))

@@ -21,7 +21,7 @@ constexpr std::size_t kMostChains = 1000;
 /// its own, and many datasets share one.
 constexpr std::uint64_t kMostListed = 4096;
 /// For datasets whose chunks are found when needed: the chains for all masks are created in advance.
-constexpr std::size_t kMostMaskedFilters = 4;
+constexpr std::size_t kMostMaskedFilters = 6;
 /// The largest element for files that are shorter than that, and for datasets without values. (A damaged type may have
 /// up to 4 GiB, and a fill value is as long as an element.)
 constexpr std::uint64_t kMostUnstoredBytes = std::uint64_t{1} << 20;
