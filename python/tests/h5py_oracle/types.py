@@ -196,9 +196,9 @@ def stored_type(tid: Any) -> StoredType:
         half = stored_type(tid.get_super())
         if half.dtype[1:] in ("f4", "f8"):
             return StoredType(f"{half.dtype[0]}c{tid.get_size()}")
-        if half.dtype == "<f16" and half.bits is None:
-            return StoredType([["r", "<f16"], ["i", "<f16"]])
-        raise _refuse("complex numbers whose parts are not float32, float64 or little-endian long doubles")
+        if half.dtype in ("<f2", ">f2", "<f16") and half.bits is None:
+            return StoredType([["r", half.dtype], ["i", half.dtype]])
+        raise _refuse("complex numbers whose parts are not float16, float32, float64 or little-endian long doubles")
     if kind == h5t.STRING:
         if tid.is_variable_str():
             return StoredType("|O", variable=True)

@@ -402,11 +402,12 @@ result<hdf5_element> hdf5_element_of(const hdf5_type& type) {
       PENSTOCK_ASSIGN(const hdf5_element half, hdf5_element_of(type.base[0]));
       std::string name = complex_of(half, type.bytes);
       if (!name.empty()) return plain(std::move(name), type.bytes);
-      if (half.dtype != json("<f16") || !half.bits.is_null())
-        return refuse("complex numbers whose parts are not float32, float64 or little-endian long doubles");
+      const bool is_pair = half.dtype == json("<f2") || half.dtype == json(">f2") || half.dtype == json("<f16");
+      if (!is_pair || !half.bits.is_null())
+        return refuse("complex numbers whose parts are not float16, float32, float64 or little-endian long doubles");
       // As the compound that older files have.
       hdf5_element out;
-      out.dtype = json(json::array_t{json(json::array_t{"r", "<f16"}), json(json::array_t{"i", "<f16"})});
+      out.dtype = json(json::array_t{json(json::array_t{"r", half.dtype}), json(json::array_t{"i", half.dtype})});
       out.item_bytes = out.stored_bytes = type.bytes;
       return out;
     }

@@ -134,6 +134,14 @@ TEST(Hdf5Element, TwoEqualFloatsNamedRAndIAreComplex) {
   EXPECT_EQ(hdf5_element_of(complex).error().code(), errc::unsupported);
   complex.base = {float32()};
   EXPECT_EQ(hdf5_element_of(complex)->dtype, json("<c8"));
+  hdf5_type half = float32();
+  half.bytes = 2;
+  half.precision = 16;
+  half.fields = {15, 10, 5, 0, 10, 15, 2};
+  complex.bytes = 4;
+  complex.base = {half};
+  EXPECT_EQ(hdf5_element_of(complex)->dtype.dump(), R"([["r","<f2"],["i","<f2"]])");
+  EXPECT_EQ(hdf5_element_of(complex)->item_bytes, 4U);
 }
 
 TEST(Hdf5Element, OneByteOfTextIsCutOnlyIfItMayBeASpace) {
