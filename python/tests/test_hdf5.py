@@ -178,6 +178,7 @@ def test_attributes_groups_and_dimension_names(tmp_path):
             file[name].make_scale(name)
         for d, name in enumerate(("time", "x")):
             file["t2m"].dims[d].attach_scale(file[name])
+        file["t2m"].dims[0].label = "when"
         file["t2m"].attrs.update({"scale_factor": np.float32(0.1), "_FillValue": np.int16(-1), "units": "K"})
         file["t2m"].attrs["valid"] = np.array([1, 2], "i4")
         file["inner/deep/y"] = 1
@@ -194,6 +195,7 @@ def test_attributes_groups_and_dimension_names(tmp_path):
     assert t2m.attrs["valid"] == [1, 2]
     assert t2m.attrs["scale_factor"] == float(np.float32(0.1))
     assert "DIMENSION_LIST" not in t2m.attrs
+    assert t2m.attrs["DIMENSION_LABELS"] == ["when", ""]
     assert "CLASS" not in group["x"].attrs
     assert t2m.typed_attributes["scale_factor"].dtype == np.float32
     assert [name for name, _ in group["inner"].members(None)] == ["deep", "deep/y"]

@@ -25,8 +25,8 @@ _MOST_TEXTS = 1000
 
 HIDDEN = frozenset(
     [
-        *("CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "DIMENSION_LABELS"),
-        *("_Netcdf4Dimid", "_Netcdf4Coordinates", "_NCProperties", "_nc3_strict", "_NCCOPY"),
+        *("CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST"),
+        *("_Netcdf4Dimid", "_Netcdf4Coordinates", "_NCProperties", "_nc3_strict"),
     ]
 )
 

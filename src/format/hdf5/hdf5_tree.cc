@@ -26,11 +26,11 @@ std::vector<std::uint64_t> inner_first(const std::vector<std::uint64_t>& groups)
   return out;
 }
 
-// Attributes that netCDF and dimension scales use internally.
+// Attributes that netCDF and dimension scales use internally: those that h5netcdf and netCDF4 omit.
 bool is_hidden(const hdf5_attribute& of) noexcept {
-  static constexpr std::array<std::string_view, 10> kHidden = {
-      "CLASS",         "NAME",          "DIMENSION_LIST",      "REFERENCE_LIST", "DIMENSION_LABELS",
-      "_Netcdf4Dimid", "_NCProperties", "_Netcdf4Coordinates", "_nc3_strict",    "_NCCOPY"};
+  static constexpr std::array<std::string_view, 8> kHidden = {
+      "CLASS",         "NAME",          "DIMENSION_LIST",      "REFERENCE_LIST",
+      "_Netcdf4Dimid", "_NCProperties", "_Netcdf4Coordinates", "_nc3_strict"};
   return std::find(kHidden.begin(), kHidden.end(), of.name) != kHidden.end();
 }
 
