@@ -179,7 +179,7 @@ def test_lists_of_region_references_as_attributes(tmp_path, within):
     array = ps.open(tmp_path / "x.h5")["x"]
     assert array.attrs["units"] == "K"
     want = ["/x[1:3]"] * 3 if within == "list" else [[i, "/x[1:3]"] for i in range(3)]
-    assert array.attrs["list"] == want
+    assert array.attrs["list"] == array.attrs["NAME"] == want
     assert (array[...] == np.arange(10)).all()
 
 

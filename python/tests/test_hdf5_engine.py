@@ -171,6 +171,22 @@ def test_manifests_of_files_that_are_not_local(tmp_path: Path) -> None:
         ps.open(tmp_path / "1filtered.manifest")[...]
 
 
+def test_attributes_of_scales_are_hidden_only_there(tmp_path: Path) -> None:
+    """PyTables and the specification of images have a CLASS, and users a NAME."""
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.attrs["CLASS"] = np.bytes_("GROUP")
+        file["t"] = np.arange(3)
+        file["t"].attrs.update({"CLASS": np.bytes_("IMAGE"), "NAME": "probe 3"})
+        file["scale"] = np.arange(3)
+        file["scale"].make_scale("scale")
+    group = ps.open_group(tmp_path / "x.h5")
+    assert group.attrs.asdict() == {"CLASS": "GROUP"}
+    assert group["t"].attrs.asdict() == {"CLASS": "IMAGE", "NAME": "probe 3"}
+    assert group["scale"].attrs.asdict() == {}
+    ps.copy(group, tmp_path / "x.zarr")
+    assert ps.open(tmp_path / "x.zarr", "t").attrs["NAME"] == "probe 3"
+
+
 def test_long_doubles_are_attributes(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file.attrs["one"] = np.longdouble("1.1")

@@ -315,6 +315,15 @@ def test_array_types_add_dimensions(tmp_path: Path) -> None:
     xarray.testing.assert_identical(xarray.open_zarr(tmp_path / "copy.zarr").load(), dataset.load())
 
 
+def test_names_that_netcdf_reserves_are_no_attributes(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["t"] = np.arange(3)
+        file["t"].attrs.update({"CLASS": np.bytes_("IMAGE"), "NAME": "probe 3", "units": "K"})
+    dataset = xarray.open_dataset(tmp_path / "x.h5", engine="penstock")
+    assert dataset["t"].attrs == {"units": "K"}
+    dataset.to_netcdf(tmp_path / "y.nc", engine="h5netcdf")
+
+
 def test_an_attribute_without_elements_is_an_empty_array(tmp_path: Path) -> None:
     netcdf4 = pytest.importorskip("netCDF4")
     with netcdf4.Dataset(tmp_path / "a.nc", "w") as file:

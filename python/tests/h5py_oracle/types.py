@@ -11,6 +11,8 @@ import numpy as np
 from penstock.core.errors import CorruptDataError, Error, UnsupportedError
 from penstock.hdf5.types import NoArrayError, as_text, netcdf_value, numpy_dtype
 
+from h5py_oracle.links import is_scale
+
 # (sign bit, position and size of the exponent, of the mantissa, bias) of the floats that are read without conversion.
 _FLOATS = {
     (2, (15, 10, 5, 0, 10), 15): "f2",
@@ -24,11 +26,9 @@ if np.finfo(np.longdouble).nmant == 63:  # x87's
 _MOST_TEXTS = 1000
 
 HIDDEN = frozenset(
-    [
-        *("CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST"),
-        *("_Netcdf4Dimid", "_Netcdf4Coordinates", "_NCProperties", "_nc3_strict"),
-    ]
+    ["DIMENSION_LIST", "REFERENCE_LIST", "_Netcdf4Dimid", "_Netcdf4Coordinates", "_NCProperties", "_nc3_strict"]
 )
+HIDDEN_OF_SCALES = HIDDEN | {"CLASS", "NAME"}
 
 
 @dataclass
@@ -292,9 +292,10 @@ def attributes_of(node: Any) -> dict[str, Any]:
     import h5py
 
     out: dict[str, Any] = {}
+    hidden = HIDDEN_OF_SCALES if is_scale(node) else HIDDEN
     for stored in node.attrs:
         name = as_text(stored)
-        if name in HIDDEN:
+        if name in hidden:
             continue
         try:
             value = attribute(node, stored)

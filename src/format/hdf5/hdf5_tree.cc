@@ -26,11 +26,11 @@ std::vector<std::uint64_t> inner_first(const std::vector<std::uint64_t>& groups)
   return out;
 }
 
-// Attributes that netCDF and dimension scales use internally: those that h5netcdf and netCDF4 omit.
-bool is_hidden(const hdf5_attribute& of) noexcept {
-  static constexpr std::array<std::string_view, 8> kHidden = {
-      "CLASS",         "NAME",          "DIMENSION_LIST",      "REFERENCE_LIST",
-      "_Netcdf4Dimid", "_NCProperties", "_Netcdf4Coordinates", "_nc3_strict"};
+// Attributes that netCDF and dimension scales use internally.
+bool is_hidden(const hdf5_attribute& of, bool of_scale) noexcept {
+  static constexpr std::array<std::string_view, 6> kHidden = {"DIMENSION_LIST", "REFERENCE_LIST",      "_Netcdf4Dimid",
+                                                              "_NCProperties",  "_Netcdf4Coordinates", "_nc3_strict"};
+  if (of.name == "CLASS" || of.name == "NAME") return of_scale;
   return std::find(kHidden.begin(), kHidden.end(), of.name) != kHidden.end();
 }
 
@@ -98,9 +98,10 @@ result<const std::vector<hdf5_attribute>*> hdf5_tree::attributes(std::uint64_t o
 result<json> hdf5_tree::attributes_json(std::uint64_t object) {
   PENSTOCK_ASSIGN(const auto* listed, attributes(object));
   const hdf5_path_finder find = [this](std::uint64_t target) { return path_of(target); };
+  const auto scale = is_scale(object);
   json::object_t out;
   for (const hdf5_attribute& each : *listed) {
-    if (is_hidden(each)) continue;
+    if (is_hidden(each, scale.ok() && *scale)) continue;
     auto value = hdf5_attribute_json(file_, heap_, each, &find);
     if (!value.ok()) {
       if (file_.waiting()) continue;
@@ -123,9 +124,10 @@ std::string hdf5_tree::path_of(std::uint64_t object) {
 
 result<std::vector<hdf5_typed_value>> hdf5_tree::typed_attributes(std::uint64_t object) {
   PENSTOCK_ASSIGN(const auto* listed, attributes(object));
+  const auto scale = is_scale(object);
   std::vector<hdf5_typed_value> out;
   for (const hdf5_attribute& each : *listed) {
-    if (is_hidden(each)) continue;
+    if (is_hidden(each, scale.ok() && *scale)) continue;
     if (auto made = hdf5_typed(each)) out.push_back(std::move(*made));
   }
   return out;

@@ -92,11 +92,11 @@ class Hdf5Store(ZarrGroup):
 
     def get_attrs(self) -> dict[str, Any]:
         """The attributes, with the types of the file."""
-        return _without_null(self._group.typed_attributes)
+        return _as_in_netcdf(self._group.typed_attributes)
 
     def _described(self, name: str, array: Array) -> tuple[tuple[str, ...], dict[str, Any]]:
         names, attributes = super()._described(name, array)
-        return names, _without_null(attributes)
+        return names, _as_in_netcdf(attributes)
 
     def get_encoding(self) -> dict[str, Any]:
         """The unlimited dimensions that this group defines."""
@@ -136,9 +136,11 @@ class Hdf5Store(ZarrGroup):
         return Variable(dimensions, indexing.LazilyIndexedArray(GrownArray(lazy, shape, fill)), attributes, encoding)
 
 
-def _without_null(attributes: dict[str, Any]) -> dict[str, Any]:
-    """A null value is an array without elements, as in netCDF's libraries; xarray writes no None."""
-    return {name: np.empty(0) if value is None else value for name, value in attributes.items()}
+def _as_in_netcdf(attributes: dict[str, Any]) -> dict[str, Any]:
+    """Without names that netCDF's libraries reserve. A null value is an array without elements, as in these libraries:
+    xarray writes no None."""
+    shown = {name: value for name, value in attributes.items() if name not in ("CLASS", "NAME")}
+    return {name: np.empty(0) if value is None else value for name, value in shown.items()}
 
 
 def _encoding(storage: dict[str, Any], dimensions: tuple[str, ...], array: Array) -> dict[str, Any]:
