@@ -24,6 +24,19 @@ void to_lower(std::string& text) {
     if (each >= 'A' && each <= 'Z') each = static_cast<char>(each - 'A' + 'a');
 }
 
+// Bytes that are not ASCII as `%XX` (RFC 3986, section 2): servers read them in different ways, or refuse them.
+std::string ascii_of(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (const char each : text) {
+    if (static_cast<unsigned char>(each) < 0x80)
+      out.push_back(each);
+    else
+      out += percent_encode({&each, 1}, false);
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string_view http_url::host() const noexcept {
@@ -56,10 +69,13 @@ result<http_url> http_url::parse(std::string_view text) {
   }
   out.authority = authority;
   to_lower(out.authority);
+  // libcurl does not send a scheme's own port either, and the name that is sent is signed.
+  const std::string_view port = std::string_view(out.authority).substr(out.host().size());
+  if (port == ":" || port == (out.scheme == "https" ? ":443" : ":80")) out.authority.resize(out.host().size());
   if (out.host().empty()) return bad("it has no host");
   const std::size_t question = std::min(text.find('?'), text.size());
-  out.path = text.substr(0, question);
-  if (question < text.size()) out.query = text.substr(question + 1);
+  out.path = ascii_of(text.substr(0, question));
+  if (question < text.size()) out.query = ascii_of(text.substr(question + 1));
   return out;
 }
 

@@ -11,9 +11,9 @@ namespace penstock::inline v0 {
 struct http_url {
   std::string scheme;     ///< `http` or `https`
   std::string user;       ///< `name:password`, decoded, or empty
-  std::string authority;  ///< host and port, in lower case
-  std::string path;       ///< begins with '/', or is empty; as given
-  std::string query;      ///< without its '?', as given
+  std::string authority;  ///< host and port, in lower case; without the port that the scheme implies
+  std::string path;       ///< begins with '/', or is empty; as given, but for bytes that are not ASCII: `%XX`
+  std::string query;      ///< without its '?', likewise
 
   /// `https://host:8080`: the scope of credentials.
   std::string origin() const { return scheme + "://" + authority; }

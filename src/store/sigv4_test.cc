@@ -63,6 +63,21 @@ TEST(SignatureV4, SignsTheCanonicalFormOfAUrl) {
   EXPECT_NE(suite("/"), suite("/", "a session"));
 }
 
+// The header `Host` does not have them.
+TEST(SignatureV4, PortsThatTheSchemeImpliesAreNotSigned) {
+  const auto signed_for = [](const std::string& url) {
+    http_request request;
+    request.url = url;
+    EXPECT_TRUE(sign_v4(request, {"key", "secret", ""}, "20150830T123600Z", "us-east-1", "s3", kUnsignedPayload).ok());
+    return signature_of(request);
+  };
+  EXPECT_EQ(signed_for("https://minio:443/b/k"), signed_for("https://minio/b/k"));
+  EXPECT_EQ(signed_for("http://minio:80/b/k"), signed_for("http://minio/b/k"));
+  EXPECT_EQ(signed_for("http://[::1]:80/b/k"), signed_for("http://[::1]/b/k"));
+  EXPECT_NE(signed_for("http://minio:443/b/k"), signed_for("http://minio/b/k"));
+  EXPECT_NE(signed_for("https://minio:80/b/k"), signed_for("https://minio/b/k"));
+}
+
 TEST(SignatureV4, TheTimeHasTheRequiredForm) {
   const std::string now = signing_time();
   ASSERT_EQ(now.size(), 16u);
