@@ -1,10 +1,13 @@
 #include "engine/blocking_read.h"
 
+#include <fmt/format.h>
+
 #include <condition_variable>
 #include <exception>
 #include <mutex>
 #include <optional>
 
+#include "base/counted.h"
 #include "base/thrown.h"
 #include "base/waiting.h"
 #include "engine/index_io.h"
@@ -18,7 +21,11 @@ struct answer final : read_buffer {
   bool is_complete = false;
 
   result<std::span<std::byte>> reserve(std::uint64_t bytes) override {
-    room.resize(static_cast<std::size_t>(bytes));
+    try {
+      room.resize(static_cast<std::size_t>(bytes));
+    } catch (const std::exception&) {  // the size is one that a server or a file claims
+      return error(errc::resource_exhausted, fmt::format("the system has no memory for {}", counted(bytes, "byte")));
+    }
     return std::span<std::byte>(room);
   }
 

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <new>
+#include <exception>
 #include <random>
 #include <string_view>
 #include <utility>
@@ -190,7 +190,7 @@ std::size_t http_transfer::take_header(char* text, std::size_t one, std::size_t 
   auto& me = *static_cast<http_transfer*>(self);
   try {
     return me.add_header(text, one * size);
-  } catch (const std::bad_alloc&) {  // must not pass through libcurl
+  } catch (const std::exception&) {  // of an allocation; must not pass through libcurl
     me.has_no_memory_ = true;
     return 0;
   }
@@ -250,7 +250,7 @@ std::size_t http_transfer::take_body(char* bytes, std::size_t one, std::size_t s
   auto& me = *static_cast<http_transfer*>(self);
   try {
     return me.add_body({reinterpret_cast<const std::byte*>(bytes), one * size});
-  } catch (const std::bad_alloc&) {  // must not pass through libcurl
+  } catch (const std::exception&) {  // of an allocation; must not pass through libcurl
     me.has_no_memory_ = true;
     return 0;
   }

@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "engine/blocking_read.h"
 #include "store/store_fixture.h"
 #include "support/http_server.h"
 #include "support/without_threads.h"
@@ -386,6 +387,15 @@ TEST_F(HttpStore, ABodyWithoutALengthDoesNotExceedItsDestination) {
   EXPECT_EQ(std::count(memory.begin() + 100, memory.end(), std::byte{'-'}), 1900);
   wanted.destination = std::span(memory).first(1001);
   EXPECT_EQ(code_of(read_now(*make(), wanted)), errc::corrupt_data);
+}
+
+TEST_F(HttpStore, AClaimedLengthBeyondMemoryIsAnError) {
+  for (const char* length : {"18446744073709551614", "9223372036854775806"}) {
+    change([length](reply& out) { out.length_field = length; });
+    const auto got = read_and_wait(*make(), "k", {}, byte_range::kAll - 1);
+    ASSERT_FALSE(got.ok()) << length;
+    EXPECT_NE(got.error().code(), errc::not_found) << length;
+  }
 }
 
 TEST_F(HttpStore, SlowResponsesTimeOut) {
