@@ -4,6 +4,9 @@
 
 #ifdef PENSTOCK_CURL_HEADERS
 
+#include <pthread.h>
+#include <signal.h>
+
 #include <algorithm>
 #include <deque>
 #include <mutex>
@@ -89,6 +92,11 @@ class machine {
   }
 
   void run() {
+    // CURLOPT_NOSIGNAL leaves the signal of closed connections, which would end the process, to this thread.
+    sigset_t of_pipes;
+    sigemptyset(&of_pipes);
+    sigaddset(&of_pipes, SIGPIPE);
+    (void)pthread_sigmask(SIG_BLOCK, &of_pipes, nullptr);
     for (;;) {
       {
         const std::lock_guard lock(mutex_);

@@ -3,11 +3,14 @@
 #include "store/http_store.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <future>
 #include <set>
 #include <stop_token>
 #include <string>
@@ -553,6 +556,29 @@ TEST_F(HttpStore, ChecksByGetIfHeadIsRefused) {
   EXPECT_TRUE(read({0, 0, false}).ok());
   server_.remove("/base/k");
   EXPECT_EQ(code_of(read({0, 0, false}, &seen->seen)), errc::not_found);
+}
+
+TEST_F(HttpStore, ClosedConnectionsDoNotSignalTheProcess) {
+  class on_its_thread final : public completion_sink {
+   public:
+    void complete(std::uint64_t, result<read_done>) override {
+      sigset_t blocked;
+      sigemptyset(&blocked);
+      pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
+      blocks_.set_value(sigismember(&blocked, SIGPIPE) == 1);
+    }
+    bool wait() { return blocks_.get_future().get(); }
+
+   private:
+    std::promise<bool> blocks_;
+  } sink;
+  const auto from = make();
+  byte_read wanted;
+  wanted.key = "k";
+  growing_buffer room;
+  wanted.buffer = &room;
+  from->read({&wanted, 1}, sink, {});
+  EXPECT_TRUE(sink.wait());
 }
 
 TEST_F(HttpStore, AnAbsentServerIsAnErrorSoon) {
