@@ -92,7 +92,7 @@ class PENSTOCK_API ticket {
   /// Requests that the read stop; `wait` then returns `cancelled` unless it had already ended.
   void cancel() noexcept;
   read_progress progress() const noexcept;
-  /// Calls `then` once at the end, on a worker's thread, or in this call if the read has ended.
+  /// Calls `then`, which must not throw, once at the end, on a worker's thread, or in this call if the read has ended.
   void on_done(std::function<void()> then);
 
  private:
@@ -115,7 +115,8 @@ class PENSTOCK_API write_ticket {
   /// Requests that the write not begin, or stop; `wait` then returns `cancelled` unless it had already ended.
   void cancel() noexcept;
   read_progress progress() const;
-  /// Calls `then` once at the end, on the queue's thread, or in this call if the write has ended.
+  /// Calls `then`, which must not throw, once at the end, on the queue's thread, or in this call if the write has
+  /// ended.
   void on_done(std::function<void()> then);
 
  private:
