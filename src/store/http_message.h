@@ -32,6 +32,7 @@ struct http_request {
   std::string user;  ///< `name:password` for basic authentication, or empty
   bool follow_redirects = true;
   std::string redirect;  ///< where the URL redirected before: tried first, without secrets if it is another origin
+  std::string region;    ///< of the bucket, as assumed by this request; or empty
 };
 
 std::uint64_t size_of(std::span<const part> body) noexcept;

@@ -60,6 +60,7 @@ class http_read final : public http_exchange {
   completion_sink& sink_;
   const bool checks_only_;
   bool asks_by_get_ = false;  // check the version by GET, because HEAD was refused
+  std::string region_;        // of the current request
 
   read_done done_;
   std::optional<byte_extent> extent_;  // extent in the object; known from the first response that has it
@@ -84,7 +85,8 @@ result<> http_read::prepare(http_request& out) {
   }
   // The bytes received so far are kept if the same object can be requested: its tag guarantees it.
   const std::string_view seen_tag = entity_tag_of(done_.seen);
-  if (seen_tag.empty() || !extent_ || sends_more_ || gathers_) {
+  const bool lacks_the_end = extent_ && received_ < extent_->length;  // else only the mark of its end was missing
+  if (seen_tag.empty() || !lacks_the_end || sends_more_ || gathers_) {
     received_ = 0;
     extent_.reset();
   }
@@ -107,7 +109,9 @@ result<> http_read::prepare(http_request& out) {
   const bool is_known = wanted_.expected != nullptr && wanted_.expected->known();
   if (from_->redirects && is_known && out.method == http_method::get)
     out.redirect = from_->redirects->find(wanted_.key);
-  return from_->address(wanted_.key, out);
+  PENSTOCK_TRY(from_->address(wanted_.key, out));
+  region_ = out.region;
+  return {};
 }
 
 result<> http_read::head(const http_head& head) {
@@ -271,9 +275,9 @@ result<http_exchange::ending> http_read::end() {
 result<http_exchange::ending> http_read::failed(const http_head& head, std::string_view body, bool) {
   if (checks_only_ && !asks_by_get_ && (head.status == 403 || head.status == 405 || head.status == 501)) {
     asks_by_get_ = true;  // a URL that is signed for GET refuses it
-    return ending::again;
+    return ending::otherwise;
   }
-  if (from_->learn && from_->learn(head)) return ending::again;
+  if (from_->learn && from_->learn(head, region_)) return ending::otherwise;
   if (head.status == 412 && received_ != 0 && (wanted_.expected == nullptr || !wanted_.expected->known())) {
     received_ = 0;  // any version is accepted: begin with the new one
     extent_.reset();

@@ -42,9 +42,9 @@ struct http_objects {
   /// URL, credentials and header fields of the method for one key; called on the transport's thread, before every
   /// attempt. The request's method and headers are already set, and are signed.
   std::function<result<>(std::string_view key, http_request&)> address;
-  /// Whether a refusal contained another way to request it: then it is tried again. Called on the transport's thread;
-  /// may be empty.
-  std::function<bool(const http_head&)> learn;
+  /// Whether a refusal contained another way to request it than with this `http_request::region`: then it is requested
+  /// that way. Called on the transport's thread; may be empty.
+  std::function<bool(const http_head&, std::string_view region)> learn;
   std::shared_ptr<const http_settings> settings;
   std::shared_ptr<redirect_targets> redirects;  ///< null: they are followed each time
   std::string unsigned_note;                    ///< for a refusal of requests without credentials

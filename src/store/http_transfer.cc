@@ -235,6 +235,13 @@ http_transfer::verdict http_transfer::ask_anew() {
   return verdict::again;
 }
 
+http_transfer::verdict http_transfer::ask_otherwise() {
+  if (++redirects_ > kMaxRedirects) return over(error(errc::io_error, "the server refuses the request in every form"));
+  redirect_.clear();
+  due_ = clock::now();
+  return verdict::again;
+}
+
 // False: the attempt is over.
 bool http_transfer::end_of_head() {
   if (head_.status / 100 == 1) return true;  // another head follows
@@ -321,6 +328,7 @@ http_transfer::verdict http_transfer::ended(CURL* handle, CURLcode code) {
   auto end = is_error ? exchange_->failed(head_, text, doubtful_) : exchange_->end();
   if (!end.ok()) return over(std::move(end).error());
   if (*end == http_exchange::ending::whole) return over({});
+  if (*end == http_exchange::ending::otherwise) return ask_otherwise();
   return retry({errc::io_error, "the response ended early"}, {}, settings_->retries);
 }
 

@@ -76,6 +76,8 @@ class http_transfer {
   verdict redirect(CURL* handle);
   // For the request's own URL, at once.
   verdict ask_anew();
+  // As the exchange wishes, at once.
+  verdict ask_otherwise();
   verdict network_failed(CURLcode code);
   verdict over(result<> outcome);
 

@@ -39,7 +39,9 @@ class asked final : public http_exchange {
   result<> prepare(http_request& out) override {
     answer_ = {};
     answer_.doubtful = attempts_++ != 0;
-    return question_.prepare(out);
+    PENSTOCK_TRY(question_.prepare(out));
+    answer_.region = out.region;
+    return {};
   }
   result<> head(const http_head& head) override {
     answer_.head = head;

@@ -42,8 +42,9 @@ class http_exchange {
   enum class appetite : std::uint8_t { more, enough };
   /// A part of its body. `enough`: the rest is not needed. An error ends the exchange.
   virtual result<appetite> body(std::span<const std::byte> bytes) = 0;
-  enum class ending : std::uint8_t { whole, again };
-  /// The response has ended. `again`: it was interrupted, try once more.
+  enum class ending : std::uint8_t { whole, again, otherwise };
+  /// The response has ended. `again`: it was interrupted, try once more. `otherwise`: the next request differs, and is
+  /// sent at once, also without retries.
   virtual result<ending> end() = 0;
   /// A permanent response of 300 and above, with the beginning of its body: an error, or `whole` if it is a response
   /// after all. `doubtful`: an earlier attempt failed and may have been executed.
@@ -92,6 +93,7 @@ class http_transport {
 struct http_answer {
   http_head head;
   std::string body;
+  std::string region;     ///< that of the request
   bool doubtful = false;  ///< an earlier attempt may have been executed
 };
 struct http_question {

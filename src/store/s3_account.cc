@@ -157,6 +157,7 @@ result<> s3_account::address(std::string_view key, std::string_view query, std::
   out.url += percent_encode(key, true);
   if (!query.empty()) out.url.append("?").append(query);
   out.follow_redirects = false;  // a signature is for one host
+  out.region = region;
   for (const auto& [name, value] : headers_) out.headers.push_back({name, value, true});
   if (!token_.empty()) {
     out.headers.push_back({"Authorization", "Bearer " + token_, true});
@@ -166,12 +167,13 @@ result<> s3_account::address(std::string_view key, std::string_view query, std::
   return sign_v4(out, *credentials_, signing_time(), region, "s3", payload_hash);
 }
 
-bool s3_account::learn_region(const http_head& head) {
+bool s3_account::learn_region(const http_head& head, std::string_view asked) {
   const std::string_view told = head.find("x-amz-bucket-region");
   if (flavour_ == s3_flavour::google || told.empty() || !is_host_label(told)) return false;
   if (head.status != 301 && head.status != 307 && head.status != 400 && head.status != 403) return false;
+  // The answer to another request may have told the region: then this one only has to be repeated.
+  if (told == asked) return false;
   const std::lock_guard lock(mutex_);
-  if (region_ == told) return false;
   region_ = told;
   return true;
 }

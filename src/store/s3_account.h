@@ -42,8 +42,9 @@ class s3_account {
   /// Makes `out` a request for an object (empty: for the bucket), with `query`, signed; its method and headers are set.
   result<> address(std::string_view key, std::string_view query, std::string_view payload_hash,
                    http_request& out) const;
-  /// Whether `head` is a refusal because the bucket is in another region: then that region is used from now on.
-  bool learn_region(const http_head& head);
+  /// Whether `head` is a refusal because the bucket is in another region than the one that was asked: then that region
+  /// is used from now on.
+  bool learn_region(const http_head& head, std::string_view asked);
 
  private:
   s3_account(s3_flavour flavour, std::string bucket) noexcept : flavour_(flavour), bucket_(std::move(bucket)) {}

@@ -59,15 +59,17 @@ TEST_F(S3Account, LearnsTheRegionFromARefusal) {
   ASSERT_TRUE(account.ok());
   http_head head;
   head.status = 301;
-  EXPECT_FALSE((*account)->learn_region(head));
+  EXPECT_FALSE((*account)->learn_region(head, "us-east-1"));
   head.add("x-amz-bucket-region: ap-south-1");
-  EXPECT_TRUE((*account)->learn_region(head));
-  EXPECT_FALSE((*account)->learn_region(head)) << "it is known now";
+  EXPECT_TRUE((*account)->learn_region(head, "us-east-1"));
+  EXPECT_TRUE((*account)->learn_region(head, "us-east-1")) << "of a request that was sent before it was known";
+  EXPECT_FALSE((*account)->learn_region(head, "ap-south-1"));
   http_request out;
   ASSERT_TRUE((*account)->address("k", "", kUnsignedPayload, out).ok());
   EXPECT_EQ(out.url, "https://bucket.s3.ap-south-1.amazonaws.com/k");
+  EXPECT_EQ(out.region, "ap-south-1");
   head.add("x-amz-bucket-region: evil.example/");
-  EXPECT_FALSE((*account)->learn_region(head));
+  EXPECT_FALSE((*account)->learn_region(head, "us-east-1"));
 }
 
 TEST_F(S3Account, CredentialsAreTheOptionsThenTheEnvironmentsThenTheProfiles) {

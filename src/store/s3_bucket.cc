@@ -43,7 +43,7 @@ http_question s3_bucket::question(const s3_request& what) const {
 
 result<http_answer> s3_bucket::ask(const s3_request& what) const {
   auto answer = penstock::ask(*through_, settings_, question(what));
-  if (answer.ok() && !is_success(*answer) && account_->learn_region(answer->head))
+  if (answer.ok() && !is_success(*answer) && account_->learn_region(answer->head, answer->region))
     answer = penstock::ask(*through_, settings_, question(what));
   return answer;
 }
@@ -53,7 +53,7 @@ void s3_bucket::ask_then(const s3_request& what, std::stop_token stop, answer_ta
   penstock::ask_then(
       *through_, settings_, std::move(first), stop,
       [this, again = std::move(again), stop, then = std::move(then)](result<http_answer> answer) mutable {
-        if (answer.ok() && !is_success(*answer) && account_->learn_region(answer->head)) {
+        if (answer.ok() && !is_success(*answer) && account_->learn_region(answer->head, answer->region)) {
           penstock::ask_then(*through_, settings_, std::move(again), stop, std::move(then));
         } else {
           then(std::move(answer));

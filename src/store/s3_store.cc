@@ -20,7 +20,9 @@ s3_store::s3_store(std::shared_ptr<http_transport> through, std::shared_ptr<s3_a
   made->address = [account](std::string_view key, http_request& out) {
     return account->address(key, "", kUnsignedPayload, out);
   };
-  made->learn = [account](const http_head& head) { return account->learn_region(head); };
+  made->learn = [account](const http_head& head, std::string_view region) {
+    return account->learn_region(head, region);
+  };
   if (!account->is_signed()) {
     made->unsigned_note =
         account->flavour() == s3_flavour::google

@@ -25,9 +25,10 @@ using request = http_server::request;
 
 class S3Store : public testing::Test {
  protected:
-  std::shared_ptr<s3_store> make(s3_flavour flavour = s3_flavour::aws, const s3_store_options& sizes = {}) {
+  std::shared_ptr<s3_store> make(s3_flavour flavour = s3_flavour::aws, const s3_store_options& sizes = {},
+                                 unsigned retries = 2) {
     options_.endpoint_url = server_.url();
-    options_.retries = 2;
+    options_.retries = retries;
     return std::make_shared<s3_store>(*http_transport::make(8), *s3_account::make(flavour, "bucket", options_),
                                       options_, sizes);
   }
@@ -354,6 +355,42 @@ TEST_F(S3Store, SignsEveryAttempt) {
   const request asked = server_.log().at(0);
   EXPECT_EQ(asked.field("authorization").substr(0, 31), "AWS4-HMAC-SHA256 Credential=me/");
   EXPECT_EQ(asked.field("x-amz-security-token"), "t");
+}
+
+// Each of them was sent before the region was known; no attempt was a failure.
+TEST_F(S3Store, RequestsInFlightAreRepeatedInTheBucketsRegion) {
+  options_.key = "me", options_.secret = "s";
+  for (const char* key : {"/bucket/k0", "/bucket/k1", "/bucket/k2"}) server_.set(key, "text");
+  server_.on_request([](const request& asked, reply& out) {
+    if (asked.field("authorization").find("/eu-west-1/") != std::string::npos) return;
+    out = reply();
+    out.status = 301;
+    out.set("x-amz-bucket-region", "eu-west-1");
+    out.delay = std::chrono::milliseconds(100);
+  });
+  for (const unsigned retries : {0U, 2U}) {
+    const auto to = make(s3_flavour::aws, {}, retries);
+    const auto keys = numbered(3);
+    std::vector<byte_read> reads(keys.size());
+    std::vector<growing_buffer> rooms(keys.size());
+    for (std::size_t i = 0; i < reads.size(); ++i) {
+      reads[i].key = keys[i];
+      reads[i].tag = i;
+      reads[i].buffer = &rooms[i];
+    }
+    waiting_sink sink;
+    to->read(reads, sink, {});
+    for (const auto& [tag, done] : sink.wait(reads.size())) {
+      ASSERT_TRUE(done.ok()) << done.error().to_string();
+      EXPECT_EQ(to_text(done->bytes), "text");
+    }
+    const auto other = make(s3_flavour::aws, {}, retries);
+    const bytes text = to_bytes("text");
+    const part whole(text);
+    outcomes written;
+    other->write(writes_of(keys, whole), written, {});
+    for (const auto& [tag, done] : written.wait(keys.size())) EXPECT_TRUE(done.ok()) << done.error().to_string();
+  }
 }
 
 TEST_F(S3Store, AMissingBucketIsNotAnAbsentObject) {
