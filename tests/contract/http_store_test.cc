@@ -213,6 +213,17 @@ TEST_F(HttpStore, ContinuesAnInterruptedResponse) {
   }
 }
 
+TEST_F(HttpStore, BytesWithoutTheMarkOfTheirEndAreRequestedAgain) {
+  change_first(1, [](reply& out) {
+    out.chunked = true;
+    out.cut_after = 7;  // a length, and all four bytes
+  });
+  const auto got = read();
+  ASSERT_TRUE(got.ok()) << got.error().to_string();
+  EXPECT_EQ(got->text, "4567");
+  EXPECT_EQ(server_.log().size(), 2u);
+}
+
 // Without an entity tag each attempt begins with the first byte again.
 TEST_F(HttpStore, AnAnswerThatBreaksOffEachTimeIsAnError) {
   server_.set("/base/long", std::string(300'000, 'x'));
