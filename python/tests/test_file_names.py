@@ -114,6 +114,21 @@ def test_an_archive_without_arrays_is_reported(tmp_path: Path) -> None:
         ps.open(tmp_path / "none.npz")
 
 
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_two_dots_after_a_link_are_above_its_target(
+    ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "real" / "below").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("real/below")
+    save(tmp_path / f"x{ending}", VALUES)
+    save(tmp_path / f"link/../x{ending}", VALUES + 1)
+    assert (tmp_path / f"real/x{ending}").exists()
+    monkeypatch.chdir(tmp_path)
+    for name in (f"link/../x{ending}", f"./link/.././x{ending}", f"{tmp_path}/link/../x{ending}"):
+        np.testing.assert_array_equal(ps.open(name)[...], VALUES + 1, name)
+    np.testing.assert_array_equal(ps.open(f"x{ending}")[...], VALUES)
+
+
 def test_names_with_a_nul_are_refused(tmp_path: Path) -> None:
     name = f"{tmp_path}/a\0b.zarr"
     ps.save(tmp_path / "a", VALUES)  # the name before the NUL

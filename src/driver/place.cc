@@ -108,6 +108,23 @@ bool is_normal(std::string_view path) noexcept {
   return path.front() == '/' && path.find("//") == std::string_view::npos && path.find("/.") == std::string_view::npos;
 }
 
+// The absolute path without "." and "..". As for the system, ".." after a link to a folder is above the link's target.
+std::string path_without_dots(const std::string& path, std::error_code& failed) {
+  namespace fs = std::filesystem;
+  fs::path out;
+  for (const fs::path& each : fs::absolute(path, failed)) {
+    if (each == ".") continue;
+    if (each != "..") {
+      out /= each;
+      continue;
+    }
+    std::error_code absent;
+    const fs::path real = fs::canonical(out, absent);
+    out = (absent ? out.lexically_normal() : real).parent_path();
+  }
+  return out.lexically_normal().string();
+}
+
 write_sync sync_of(const place_options& options) {
   return options.context ? options.context->state().options().sync : write_sync::objects;
 }
@@ -188,7 +205,7 @@ result<local_place> find_local_place(std::string_view uri, const place_options& 
     std::replace(path.begin(), path.end(), '\0', '?');
     return error(errc::invalid_argument, fmt::format("a path must not contain a NUL: '{}'", path));
   }
-  if (!is_normal(path)) path = std::filesystem::absolute(path, failed).lexically_normal().string();
+  if (!is_normal(path)) path = path_without_dots(path, failed);
   if (failed) return error(errc::io_error, fmt::format("'{}': {}", given, failed.message()));
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   const std::size_t file = options.is_file || is_file ? path.size() : file_on_the_way(path);
