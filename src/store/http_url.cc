@@ -24,19 +24,6 @@ void to_lower(std::string& text) {
     if (each >= 'A' && each <= 'Z') each = static_cast<char>(each - 'A' + 'a');
 }
 
-// Bytes that are not ASCII as `%XX` (RFC 3986, section 2): servers read them in different ways, or refuse them.
-std::string ascii_of(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  for (const char each : text) {
-    if (static_cast<unsigned char>(each) < 0x80)
-      out.push_back(each);
-    else
-      out += percent_encode({&each, 1}, false);
-  }
-  return out;
-}
-
 }  // namespace
 
 std::string_view http_url::host() const noexcept {
@@ -74,8 +61,8 @@ result<http_url> http_url::parse(std::string_view text) {
   if (port == ":" || port == (out.scheme == "https" ? ":443" : ":80")) out.authority.resize(out.host().size());
   if (out.host().empty()) return bad("it has no host");
   const std::size_t question = std::min(text.find('?'), text.size());
-  out.path = ascii_of(text.substr(0, question));
-  if (question < text.size()) out.query = ascii_of(text.substr(question + 1));
+  out.path = text.substr(0, question);
+  if (question < text.size()) out.query = text.substr(question + 1);
   return out;
 }
 

@@ -12,8 +12,8 @@ struct http_url {
   std::string scheme;     ///< `http` or `https`
   std::string user;       ///< `name:password`, decoded, or empty
   std::string authority;  ///< host and port, in lower case; without the port that the scheme implies
-  std::string path;       ///< begins with '/', or is empty; as given, but for bytes that are not ASCII: `%XX`
-  std::string query;      ///< without its '?', likewise
+  std::string path;       ///< begins with '/', or is empty; as given
+  std::string query;      ///< without its '?', as given
 
   /// `https://host:8080`: the scope of credentials.
   std::string origin() const { return scheme + "://" + authority; }

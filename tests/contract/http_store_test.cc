@@ -516,14 +516,6 @@ TEST_F(HttpStore, ReadsOfAKnownVersionReuseTheRedirect) {
   EXPECT_EQ(other.log().size(), 4u) << "and an outdated redirect is dropped";
 }
 
-TEST_F(HttpStore, UrlsAreSentInAscii) {
-  server_.set("/b\xC3\xA4se/k", kText);
-  const http_store from(*http_transport::make(1), *http_url::parse(server_.url() + "/b\xC3\xA4se?q=\xC3\xA4%20"),
-                        options_);
-  EXPECT_EQ(read_now(from, "k")->text, kText);
-  EXPECT_EQ(server_.log().back().target, "/b%C3%A4se/k?q=%C3%A4%20");
-}
-
 TEST_F(HttpStore, CredentialsOfTheUrlAreSentAndNotShown) {
   const std::string url = "http://me:pa%3Ass@" + server_.url().substr(7) + "/base?sig=abc";
   const http_store from(*http_transport::make(1), *http_url::parse(url), options_);
