@@ -21,11 +21,10 @@ struct answer final : read_buffer {
   bool is_complete = false;
 
   result<std::span<std::byte>> reserve(std::uint64_t bytes) override {
-    try {
-      room.resize(static_cast<std::size_t>(bytes));
-    } catch (const std::exception&) {  // the size is one that a server or a file claims
+    constexpr std::uint64_t kAddressableBytes = std::uint64_t{1} << 47;  // a server may claim more
+    if (bytes >= kAddressableBytes)
       return error(errc::resource_exhausted, fmt::format("the system has no memory for {}", counted(bytes, "byte")));
-    }
+    room.resize(static_cast<std::size_t>(bytes));
     return std::span<std::byte>(room);
   }
 
