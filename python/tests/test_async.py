@@ -135,6 +135,24 @@ def test_the_read_continues_after_wait_times_out(slow):
     assert same(job.wait(60), values[:300])
 
 
+def test_a_store_may_wait_for_other_reads_in_the_background():
+    """Such a store waits on the only thread of the pool."""
+    context = ps.Context(threads=1)
+    values = write(VALUES, (16, 16))
+    inner = ps.open(values, context=context)
+
+    class Reading:
+        def get(self, key: str) -> bytes | None:
+            assert same(inner.read_async().wait(20), VALUES)
+            return values.get(key)
+
+    outer = ps.open(Reading(), context=context)
+    jobs = [outer.read_async() for _ in range(3)]
+    for job in jobs:
+        assert same(job.wait(30), VALUES)
+    assert same(outer[...], VALUES)
+
+
 def test_dropping_a_job_cancels_and_waits(slow):
     store, _ = slow
     for options in ({}, {"dtype": "f8"}):

@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <deque>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -32,7 +33,10 @@ struct pool_executor::crew {
   std::condition_variable changed;  // for the caller of run
 };
 
-struct pool_executor::state {
+struct pool_executor::state : std::enable_shared_from_this<state> {
+  /// The pool of whose computing job this thread runs a step; null: it does not.
+  inline static thread_local state* of_step = nullptr;
+
   struct entry {
     crew* who;
     unsigned worker;
@@ -84,15 +88,19 @@ struct pool_executor::state {
   }
 
   // Threads start one by one while there is more work than threads.
+  static void start_threads(const std::shared_ptr<state>& self) {
+    while (self->idle < self->wanted()) {
+      self->threads.emplace_back([self] { serve(*self); });
+      ++self->idle;
+    }
+  }
+
   // \param first  0: the job has no other worker, so that one thread is needed: if there is none, this throws, and the
   //               job is not in the queue.
   static void enlist(const std::shared_ptr<state>& self, crew& who, unsigned first, unsigned end) {
     for (unsigned worker = first; worker < end; ++worker) self->push({&who, worker});
     try {
-      while (self->idle < self->wanted()) {
-        self->threads.emplace_back([self] { serve(*self); });
-        ++self->idle;
-      }
+      start_threads(self);
     } catch (const std::system_error&) {  // fewer threads need more time
       if (first == 0 && self->threads.empty()) {
         self->dismiss(who);
@@ -123,7 +131,9 @@ struct pool_executor::state {
       self.computing += computes ? 1 : 0;
       lock.unlock();
       std::uint64_t seen = 0;
+      of_step = computes ? &self : nullptr;
       const turn_end end = push_forward(self, who, mine.worker, seen);
+      of_step = nullptr;
       lock.lock();
       ++self.idle;
       self.computing -= computes ? 1 : 0;
@@ -187,6 +197,24 @@ struct pool_executor::state {
     lock.lock();
   }
 };
+
+pool_executor::pause::pause() noexcept : of_(std::exchange(state::of_step, nullptr)) {
+  if (of_ == nullptr) return;
+  const std::lock_guard lock(of_->mutex);
+  --of_->computing;
+  try {
+    state::start_threads(of_->shared_from_this());
+  } catch (const std::exception&) {  // another thread may still take the place
+  }
+  of_->available.notify_all();
+}
+
+pool_executor::pause::~pause() {
+  if (of_ == nullptr) return;
+  const std::lock_guard lock(of_->mutex);
+  ++of_->computing;
+  state::of_step = of_;
+}
 
 pool_executor::pool_executor(unsigned max_threads) : state_(std::make_shared<state>()) {
   state_->max_threads = std::max(1U, max_threads);

@@ -26,6 +26,23 @@ class pool_executor final : public executor {
  private:
   struct crew;
   struct state;
+
+ public:
+  /// While such an object exists, its thread waits for another job. If the thread is in a step of a computing job of a
+  /// pool, as that of a read whose store reads another array, another thread of the pool takes its place: the job that
+  /// it waits for may need one.
+  class pause {
+   public:
+    pause() noexcept;
+    ~pause();
+    pause(const pause&) = delete;
+    pause& operator=(const pause&) = delete;
+
+   private:
+    state* of_;  // null: this thread is not in such a step
+  };
+
+ private:
   std::shared_ptr<state> state_;
 };
 

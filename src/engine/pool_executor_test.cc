@@ -292,6 +292,28 @@ TEST(PoolExecutor, AStepThatWaitsMayRunAnotherJob) {
   EXPECT_EQ(done.load(), 600u);
 }
 
+TEST(PoolExecutor, AStepThatPausesLeavesItsThreadToTheJobThatItWaitsFor) {
+  pool_executor pool(2);
+  const auto outer = std::make_shared<batch_job>(4, [&](std::size_t, unsigned) -> result<> {
+    const auto inner = std::make_shared<counted_job>(30);
+    pool.start(inner, 2);
+    const pool_executor::pause leaves_its_place;
+    return inner->wait_for(10s) ? result<>() : error(errc::internal, "the inner job has no thread");
+  });
+  pool.start(outer, 4);
+  while (outer->finished() < 4) std::this_thread::yield();
+  EXPECT_TRUE(outer->outcome().ok()) << outer->outcome().error().to_string();
+  crowd computing;
+  const auto work = std::make_shared<batch_job>(200, [&](std::size_t, unsigned) -> result<> {
+    (void)computing.enter_and_wait_for(1);
+    std::this_thread::sleep_for(200us);
+    computing.leave();
+    return {};
+  });
+  pool.run(work, 8, {}, 1s);
+  EXPECT_LE(computing.most(), 3u) << "the caller and two threads";
+}
+
 #ifdef __GLIBC__
 // Its caller gets the exception, and frees what the job works with.
 TEST(PoolExecutor, AJobThatCouldNotStartNeverRuns) {

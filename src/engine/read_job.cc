@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "engine/context_state.h"
+#include "engine/pool_executor.h"
 #include "engine/read_job_parts.h"
 
 namespace penstock::inline v0 {
@@ -212,11 +213,15 @@ result<> read_job::outcome() const {
 }
 
 void read_job::wait() {
+  if (done()) return;
+  const pool_executor::pause leaves_its_place;
   guard lock(mutex_);
   ended_.wait(lock, [&] { return done(); });
 }
 
 bool read_job::wait_for(std::chrono::nanoseconds timeout) {
+  if (done()) return true;
+  const pool_executor::pause leaves_its_place;
   guard lock(mutex_);
   return ended_.wait_for(lock, timeout, [&] { return done(); });
 }
