@@ -45,6 +45,7 @@ ORDER = (
     "http_loader",
     "rechunk",
     "appender",
+    "write_async",
     "disk_cache",
     "open_group",
     "zarr_wrap_one_chunk",

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import warnings
+from collections.abc import MutableMapping
 from pathlib import Path
 
 import numcodecs
@@ -170,6 +171,46 @@ def test_a_source_is_not_erased_under_another_name(kind, tmp_path):
     a = ps.open(source)
     assert same(a[...], VALUES)
     assert a.chunks != (20, 30)
+
+
+class OnlyZarr(MutableMapping):
+    """A store that refuses, or drops, keys that are not Zarr's."""
+
+    def __init__(self, objects, drops):
+        self.objects, self.drops = objects, drops
+
+    def __setitem__(self, key, value):
+        if ".penstock" not in key:
+            self.objects[key] = bytes(value)
+        elif not self.drops:
+            raise ValueError(f"{key} is not a key of Zarr")
+
+    def __getitem__(self, key):
+        return self.objects[key]
+
+    def __delitem__(self, key):
+        del self.objects[key]
+
+    def __iter__(self):
+        return iter(self.objects)
+
+    def __len__(self):
+        return len(self.objects)
+
+
+@pytest.mark.parametrize("drops", [False, True])
+def test_a_store_without_marks_may_be_that_of_the_source(drops):
+    objects = {}
+    ps.save(objects, VALUES)
+    before = dict(objects)
+    with pytest.raises(ps.UnsupportedError, match="may be part of the source"):
+        ps.rechunk(OnlyZarr(objects, drops), OnlyZarr(objects, drops), (20, 30), overwrite=True)
+    assert objects == before
+    other = {}
+    ps.save(other, VALUES[:5] + 1)  # its document differs
+    ps.copy(OnlyZarr(objects, drops), OnlyZarr(other, drops), overwrite=True)
+    assert same(ps.open(other)[...], VALUES)
+    assert objects == before
 
 
 def test_a_copy_changes_no_document_of_a_source_that_it_refuses():

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import UserDict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -254,6 +255,25 @@ def test_data_that_cannot_be_read_changes_nothing(target, tmp_path):
     with pytest.raises((Fails, TypeError, ps.Error)):
         ps.save(at, Source(), path)
     assert state_of(tmp_path, memory) == before
+
+
+@pytest.mark.parametrize("kind", ["dict", "zip", "obstore", "mapping"])
+def test_a_group_is_saved_from_its_own_arrays(kind, tmp_path):
+    """Stores that cannot exchange a node erase the old one first."""
+    target: Any = {}
+    if kind == "zip":
+        target = tmp_path / "g.zip"
+    elif kind == "obstore":
+        target = pytest.importorskip("obstore").store.MemoryStore()
+    elif kind == "mapping":
+        target = UserDict()
+    ps.save(target, a=OLD, b=OLD[0])
+    old = ps.open(target)
+    ps.save(target, a=old["a"], c=NEW)
+    made = ps.open(target)
+    assert list(made) == ["a", "c"]
+    assert same(made["a"][...], OLD)
+    assert same(made["c"][...], NEW)
 
 
 def test_a_damaged_source_of_a_copy_leaves_the_old_node(tmp_path):

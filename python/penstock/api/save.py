@@ -106,11 +106,18 @@ def save(
     if not isinstance(target, Group):
         place, inside = place_of(target, path, None, current_context())
     fresh = _core.replace(place, inside)
-    if fresh is None:
+    zarr_format = 2 if isinstance(target, Group) and target.format == "zarr2" else 3
+    if fresh is None and all(isinstance(values, np.ndarray) for values in arrays.values()):
         _save_members(create_group(target, path, overwrite=True), arrays, sizes, shares)
         return
+    if fresh is None:  # the values may be read from the old node, which is erased first
+        in_memory = create_group({}, zarr_format=zarr_format)
+        _save_members(in_memory, arrays, sizes, shares)
+        made = create_group(target, path, overwrite=True)
+        for each in arrays:
+            copy(in_memory[each], made, each)
+        return
     try:
-        zarr_format = 2 if isinstance(target, Group) and target.format == "zarr2" else 3
         _save_members(create_group(fresh.store, zarr_format=zarr_format), arrays, sizes, shares)
         fresh.commit()
     finally:

@@ -114,6 +114,7 @@ result<> check_apart(std::span<const node_document> sources, store& to, const st
     for (const std::string& key : marks) {
       const auto put = to.put(key, {&bytes, 1}, passing);
       if (!put.ok() && put.error().code() == errc::cancelled) return put.error().clone();
+      looked_for.push_back({&to, key});  // after those of the sources
     }
     return read_texts(looked_for);
   });
@@ -128,6 +129,13 @@ result<> check_apart(std::span<const node_document> sources, store& to, const st
     return error(errc::invalid_argument,
                  fmt::format("'{}' cannot be copied into itself: it is part of '{}'",
                              child_uri(suspects[i].in->uri(), suspects[i].key), child_uri(to.uri(), prefix)));
+  }
+  for (std::size_t i = suspects.size(); i < marked->size(); ++i) {
+    if ((*marked)[i] == token) continue;
+    return error(errc::unsupported,
+                 fmt::format("'{}' may be part of the source, which has an equal document, and its store does not keep "
+                             "the object '{}' that would show it: remove the node at the destination first",
+                             child_uri(to.uri(), prefix), looked_for[i].key));
   }
   return {};
 }

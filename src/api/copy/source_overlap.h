@@ -22,10 +22,10 @@ struct node_document {
 /// stores of Python may be one folder or one bucket.
 ///
 /// Where a document of the target has the same bytes as one of the sources, an object `.penstock-copy` is put next to
-/// it for a moment: if it is next to the source's, too, both are one. Nothing that exists is changed. A store that
-/// refuses such an object is not checked.
+/// it for a moment: if it is next to the source's, too, both are one. Nothing that exists is changed.
 /// \param replaced  The objects below `prefix` of `to`.
 /// \error invalid_argument  A source is one of them.
+/// \error unsupported  The store does not keep such an object, so that this is not known.
 result<> check_apart(std::span<const node_document> sources, store& to, const std::string& prefix,
                      const node_objects& replaced);
 
