@@ -78,6 +78,17 @@ def test_values_are_cast_and_repeated():
         np.testing.assert_array_equal(a[...], b[...])
 
 
+@pytest.mark.parametrize("flag", [1, np.True_, np.False_, None])
+def test_switches_are_truth_values(flag):
+    a, switches = made({}, (5, 3)), {"durable": flag, "write_empty_chunks": flag}
+    a.write_async(..., 1, **switches).wait(30)
+    a.write(slice(0, 2), 2, **switches)
+    a.append(np.full((1, 3), 3), **switches)
+    with a.appender(**switches) as rows:
+        rows.append(np.full((1, 3), 4))
+    np.testing.assert_array_equal(a[:, 0], [2, 2, 1, 1, 1, 3, 4])
+
+
 def test_arguments_that_write_refuses_are_refused_at_once(tmp_path):
     a = made({}, (5, 3))
     with pytest.raises(ps.InvalidArgumentError):

@@ -60,6 +60,7 @@ class Appender:
         queue_bytes = 0 if queue is None else check_count(parse_bytes(queue, "queue"), "queue")
         workers = check_threads(threads)
         self._array = array
+        durable, write_empty_chunks = bool(durable), bool(write_empty_chunks)
         self._core = _core._Appender(
             array, axis % rank, queue_bytes, workers, durable, write_empty_chunks, float(min(publish_interval, 1e9))
         )

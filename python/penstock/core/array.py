@@ -461,6 +461,7 @@ class Array(Reads, Writes, _core.Array):
         array([0., 1., 2., 3.])
         """
         workers = check_threads(threads)
+        durable, write_empty_chunks = bool(durable), bool(write_empty_chunks)
         selection, fields = self._prepare(selection)
         if fields is not None:
             raise InvalidArgumentError("write_async writes whole elements: write fields with `a[...] = x`")

@@ -537,8 +537,11 @@ def _numbers(given: Any, name: str) -> tuple[float, ...]:
     if given is None:
         return ()
     try:
-        return tuple(np.asarray(given, np.float64).reshape(-1).tolist())
-    except (TypeError, ValueError):
+        found = np.asarray(given)
+        if found.dtype.kind in "SUTmMc" or any(each is None for each in found.flat):
+            raise TypeError  # NumPy would take text, times, the real parts of complex numbers, and NaN for None
+        return tuple(found.astype(np.float64).reshape(-1).tolist())
+    except (TypeError, ValueError, OverflowError):
         raise InvalidArgumentError(f"{name} must be a number, or a sequence of some, got {given!r}") from None
 
 
@@ -553,7 +556,7 @@ def _padding(fill: Any, dtype: np.dtype[Any], array: Array) -> bytes:
             raise refusal
         with np.errstate(invalid="ignore"):
             made = given.astype(dtype, casting="unsafe")
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise refusal from None
     if dtype.kind in "biu" and not (given.dtype.kind in "biuf" and np.array_equal(made, given)):
         raise refusal

@@ -136,6 +136,7 @@ class Writes(_Base):
                [ 0, -1,  0,  0,  0, -1]], dtype=int32)
         """
         workers = check_threads(threads)
+        durable, write_empty_chunks = bool(durable), bool(write_empty_chunks)
         progress = callback_of(progress, "writing")
         encoder = None if encoder is None else _core.checked_encoder(encoder)
         if stream is None and encoder is None:
@@ -394,7 +395,7 @@ class Writes(_Base):
         axis %= len(self.shape)
         items = with_buffer(as_items(data, self.dtype))
         progress = callback_of(progress, "appending")
-        self._append(items, axis, check_threads(threads), progress, durable, write_empty_chunks)
+        self._append(items, axis, check_threads(threads), progress, bool(durable), bool(write_empty_chunks))
         return self.shape
 
     def appender(
