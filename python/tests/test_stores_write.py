@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import re
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -319,3 +320,47 @@ def test_a_missing_bucket_is_an_error(tmp_path):
 def test_a_file_system_without_folders_is_an_error():
     with pytest.raises(ps.StorageError, match="creating the folder failed: No such file or directory"):
         ps.create_array("/proc/penstock/x.zarr", shape=(4,), dtype="u1", chunks=(4,))
+
+
+def like_icechunk() -> Any:
+    """A store that refuses keys which are not Zarr's, and folders without a node, as Icechunk's does."""
+
+    def checked(key: str) -> None:
+        if not re.search(r"(^|/)(zarr\.json|c(/\d+)*)$", key):
+            raise ValueError(f"invalid zarr key format `{key}`")
+
+    class Refuses(zarr.storage.WrapperStore):
+        async def get(self, key: str, *rest: Any, **more: Any) -> Any:
+            checked(key)
+            return await super().get(key, *rest, **more)
+
+        async def set(self, key: str, *rest: Any, **more: Any) -> None:
+            checked(key)
+            await super().set(key, *rest, **more)
+
+        async def set_if_not_exists(self, key: str, *rest: Any, **more: Any) -> None:
+            checked(key)
+            await super().set_if_not_exists(key, *rest, **more)
+
+        async def list_prefix(self, prefix: str) -> Any:
+            if not await self.exists(f"{prefix}zarr.json"):
+                raise ValueError(f"bad key prefix ({prefix})")
+            async for key in super().list_prefix(prefix):
+                yield key
+
+    Refuses.__module__ = "icechunk.store"
+    return Refuses(zarr.storage.MemoryStore())
+
+
+def test_new_nodes_are_copied_to_a_store_that_refuses_other_keys() -> None:
+    values, store = np.arange(12).reshape(3, 4), like_icechunk()
+    ps.save(store, a=values)
+    with pytest.raises(ps.NotFoundError):
+        ps.open(store, "b")
+    source = ps.create_array({}, data=values, chunks=(2, 2))
+    ps.copy(source, store, "b")
+    ps.rechunk(source, store, (3, 1), path="in/c", memory="1MiB")
+    ps.copy(source, store, "b", chunks=(1, 4), overwrite=True)
+    assert list(ps.open(store)) == ["a", "b", "in"]
+    for name in ("a", "b", "in/c"):
+        np.testing.assert_array_equal(ps.open(store, name)[...], values)

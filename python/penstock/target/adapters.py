@@ -18,6 +18,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import re
 import threading
 import weakref
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, MutableMapping, Sequence
@@ -321,6 +322,9 @@ def _no_absence() -> Iterator[None]:
         raise StorageError(f"{type(error).__name__}: {error}") from error
 
 
+_ZARR_KEY = re.compile(r"(^|/)(zarr\.json|c(/\d+)*)$")
+
+
 class ZarrAdapter(AsyncAdapter):
     """A zarr-python `Store`, on zarr-python's own event loop: sessions of remote stores belong to one loop."""
 
@@ -376,6 +380,26 @@ class ZarrAdapter(AsyncAdapter):
         if not self.zarr_store.supports_deletes:
             raise _cannot(self.zarr_store, "cannot remove objects")
         await self.zarr_store.delete(key)
+
+
+class IcechunkAdapter(ZarrAdapter):
+    """A store of Icechunk. It raises an error for keys and folders that Zarr does not have: nothing is there."""
+
+    async def get(self, key: str, offset: int, length: int | None, from_end: bool, expected: str | None) -> Any:
+        try:
+            return await super().get(key, offset, length, from_end, expected)
+        except ValueError:  # its InvalidInputError
+            if _ZARR_KEY.search(key):
+                raise
+            return None
+
+    async def list_keys(self, prefix: str, children: bool) -> list[str]:
+        try:
+            return await super().list_keys(prefix, children)
+        except ValueError:
+            if _ZARR_KEY.search(prefix.rstrip("/")) or await self.zarr_store.exists(f"{prefix}zarr.json"):
+                raise
+            return []
 
 
 class ZarrSyncAdapter(ZarrAdapter):

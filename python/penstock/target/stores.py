@@ -15,6 +15,7 @@ from penstock.target import remote as _remote
 from penstock.target.adapters import (
     AsyncObjectAdapter,
     FsspecAdapter,
+    IcechunkAdapter,
     ObjectAdapter,
     ObstoreAdapter,
     PinnedFsspecAdapter,
@@ -57,7 +58,8 @@ def store_of(target: Any, context: Context | None = None) -> _core.Store | None:
             return _core.object_store(ObstoreAdapter(target.store, not target.read_only), _name_of(target), True)
         if _supports_sync(target):
             return _core.object_store(ZarrSyncAdapter(target), _name_of(target), False)
-        return _core.object_store(ZarrAdapter(target), _name_of(target), True)
+        adapter = IcechunkAdapter if name.startswith("icechunk.") else ZarrAdapter
+        return _core.object_store(adapter(target), _name_of(target), True)
     if kind.__module__.split(".")[0] == "obstore":
         prefix = getattr(target, "prefix", None)
         if kind.__name__ == "LocalStore" and prefix is not None:
