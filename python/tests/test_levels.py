@@ -339,6 +339,24 @@ def test_invalid_options_are_refused(tmp_path: Path) -> None:
 
 
 @matrix
+@pytest.mark.parametrize(
+    "wrong",
+    [{"resampling": "median"}, {"convention": "other"}, {"dtype": "c16", "resampling": "mode"}, {"codecs": ["nosuch"]}],
+    ids=str,
+)
+def test_a_wrong_option_changes_nothing(wrong: dict[str, Any], tmp_path: Path) -> None:
+    ps.save(tmp_path / "x.zarr", np.arange(6))
+    options = {"shape": (0, 8, 8), "dtype": "u2", "chunks": (1, 4, 4), "overwrite": True}
+    with pytest.raises(ps.Error):
+        ps.create_levels(tmp_path / "x.zarr", **(options | wrong))
+    assert ps.load(tmp_path / "x.zarr").tolist() == list(range(6))
+    with pytest.raises(ps.Error):
+        ps.create_levels(tmp_path / "y.zarr", **(options | wrong | {"overwrite": False}))
+    assert not (tmp_path / "y.zarr").exists()
+    ps.create_levels(tmp_path / "x.zarr", **options).close()
+    assert list(ps.open(tmp_path / "x.zarr")) == ["0", "1"]
+
+
 @pytest.mark.parametrize(("given", "stored"), [("f8", "f4"), ("i2", "f4"), (">i4", "i2"), ("f4", "u1")])
 @pytest.mark.parametrize(
     ("shape", "chunks"), [((9000, 1000), (300, 500)), ((61, 300, 500), (1, 300, 500))], ids=["rows", "planes"]

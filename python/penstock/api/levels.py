@@ -134,13 +134,18 @@ def create_levels(
         raise InvalidArgumentError(f"levels must be at most {_MOST_LEVELS}, got {count}")
     queue_bytes = 0 if queue is None else check_count(parse_bytes(queue, "queue"), "queue")
     workers = check_threads(threads)
-    group = create_group(target, path, overwrite=overwrite, attributes=attributes, context=context)
     paths = [str(number) for number in range(count)]
-    arrays = [
-        group.create_array(each, shape=_core._level_shape(shape, number), dtype=dtype, chunks=chunks, **options)
-        for number, each in enumerate(paths)
-    ]
-    made = LevelAppender(group, paths, arrays, resampling, convention, name, queue_bytes, workers)
+
+    def begin(group: Group) -> LevelAppender:
+        arrays = [
+            group.create_array(each, shape=_core._level_shape(shape, number), dtype=dtype, chunks=chunks, **options)
+            for number, each in enumerate(paths)
+        ]
+        return LevelAppender(group, paths, arrays, resampling, convention, name, queue_bytes, workers)
+
+    zarr_format = 2 if isinstance(target, Group) and target.format == "zarr2" else 3
+    begin(create_group({}, zarr_format=zarr_format, attributes=attributes, context=context))  # checks all options
+    made = begin(create_group(target, path, overwrite=overwrite, attributes=attributes, context=context))
     if rows is not None:
         made._append(rows, report)
     return made
