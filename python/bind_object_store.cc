@@ -240,7 +240,7 @@ struct abilities {
   bool asynchronous = false, writable = false, versions = false;
 };
 
-/// A store that Python implements, behind an adapter of penstock/target/stores.py.
+/// A store that Python implements, behind an adapter of penstock/target/adapters/.
 class object_store final : public store {
  public:
   object_store(nb::object adapter, std::string uri, const abilities& can) noexcept

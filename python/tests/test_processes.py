@@ -263,7 +263,7 @@ ANSWERS = """
 import os, time
 import numpy as np, penstock as ps
 from obstore.store import MemoryStore
-from penstock.target.adapters import AsyncAdapter
+from penstock.target.adapters.asynchronous import AsyncAdapter
 
 answer_all = AsyncAdapter._answer_all
 

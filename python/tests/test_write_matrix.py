@@ -18,7 +18,7 @@ import zarr
 from fsspec.asyn import AsyncFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 from penstock import _core
-from penstock.target.adapters import ObstoreAdapter
+from penstock.target.adapters.obstore import ObstoreAdapter
 
 OLD = np.arange(1, 97, dtype="<i4").reshape(8, 12)
 NEW = -OLD

@@ -9,7 +9,7 @@ from typing import Any
 from penstock import _core
 from penstock.core.errors import ConflictError
 from penstock.shards.files import side_by_side
-from penstock.target.adapters import PinnedFsspecAdapter, stamp_of
+from penstock.target.adapters.pinned import PinnedFsspecAdapter, stamp_of
 from penstock.target.remote import serves
 from penstock.target.stores import remote_stamp
 

@@ -45,7 +45,7 @@ from penstock.tabular.table import (
     pinned_batches,
     remote_file,
 )
-from penstock.target.adapters import ObjectAdapter
+from penstock.target.adapters.objects import ObjectAdapter
 from penstock.target.locations import CALLERS_OWN, Document
 from penstock.target.remote import to_reopen
 from penstock.target.stores import remote_stamp

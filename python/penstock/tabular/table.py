@@ -27,7 +27,7 @@ from penstock.core.sizes import counted
 from penstock.references.objects import Described, Object, pack_table
 from penstock.tabular.arrow_messages import batches_of_stream, is_big_endian, rows_of_file
 from penstock.tabular.remote import RemoteObject, is_served
-from penstock.target.adapters import ObjectAdapter
+from penstock.target.adapters.objects import ObjectAdapter
 from penstock.target.store import Store
 from penstock.target.without_ranges import content_without_ranges
 

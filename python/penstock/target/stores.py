@@ -12,17 +12,11 @@ from penstock import _core
 from penstock.core.context import Context, current_context
 from penstock.core.errors import UnsupportedError
 from penstock.target import remote as _remote
-from penstock.target.adapters import (
-    AsyncObjectAdapter,
-    FsspecAdapter,
-    IcechunkAdapter,
-    ObjectAdapter,
-    ObstoreAdapter,
-    PinnedFsspecAdapter,
-    ZarrAdapter,
-    ZarrSyncAdapter,
-    stamp_of,
-)
+from penstock.target.adapters.fsspec import FsspecAdapter
+from penstock.target.adapters.objects import AsyncObjectAdapter, ObjectAdapter
+from penstock.target.adapters.obstore import ObstoreAdapter
+from penstock.target.adapters.pinned import PinnedFsspecAdapter, stamp_of
+from penstock.target.adapters.zarr import ZarrAdapter, ZarrSyncAdapter
 from penstock.target.options import unknown_option
 
 

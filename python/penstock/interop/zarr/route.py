@@ -16,7 +16,7 @@ from zarr.storage import LocalStore, MemoryStore, ZipStore
 from penstock import _core
 from penstock.core.errors import Error, StorageError
 from penstock.interop.zarr.settings import current_context
-from penstock.target.adapters import ZarrAdapter, ZarrSyncAdapter
+from penstock.target.adapters.zarr import ZarrAdapter, ZarrSyncAdapter
 from penstock.target.stores import obeyed
 
 
