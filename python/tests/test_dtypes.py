@@ -205,3 +205,35 @@ def test_large_results_of_types_that_numpy_exports_no_memory_of():
         a = ps.open(store)
         assert a[...].tobytes() == values.tobytes()
         assert a[:10].tobytes() == values[:10].tobytes()
+
+
+def named_by_torch(name: str) -> Any:
+    kind = type("dtype", (), {"__str__": lambda _: f"torch.{name}"})
+    kind.__module__ = "torch"
+    return kind()
+
+
+@pytest.mark.parametrize("name", ["float32", "bool", "complex64", "bfloat16", "float8_e4m3fn"])
+def test_dtypes_of_other_libraries_are_accepted_wherever_one_is(tmp_path, name):
+    """PyTorch's have a text only; JAX's and those of ml_dtypes have NumPy's protocol."""
+    dtype = np.dtype(getattr(ml_dtypes, name, name))
+    values = np.ones((4, 6), dtype)
+    values.tofile(tmp_path / "a.raw")
+    jax = pytest.importorskip("jax.numpy")
+    for given in (named_by_torch(name), dtype.type, getattr(jax, name.replace("bool", "bool_"), dtype)):
+        for zarr_format in (3, 2) if name in np.sctypeDict else (3,):
+            made = ps.create_array({}, shape=(4, 6), dtype=given, zarr_format=zarr_format)
+            assert made.dtype == dtype
+        assert ps.create_array({}, data=np.zeros((4, 6), "?"), dtype=given).dtype == dtype
+        assert ps.create_group({}).create_array("x", shape=3, dtype=given).dtype == dtype
+        assert made.read(dtype=given).dtype == made.read_async(dtype=given).wait().dtype == dtype
+        assert ps.open_shards(str(tmp_path / "*.raw"), dtype=given, row_shape=(6,)).dtype == dtype
+        chunk = ps.encode("zstd", values, given)
+        assert ps.decode("zstd", chunk, given, (4, 6)).tobytes() == values.tobytes()
+        batch = next(iter(ps.loader(made, batch_size=2, dtype=given)))
+        assert batch["x"].dtype == dtype if isinstance(batch, dict) else batch.dtype == dtype
+
+
+def test_a_dtype_of_torch_keeps_what_values_bring():
+    source = ps.create_array({}, shape=(3,), dtype="f4", fill_value=5)
+    assert ps.create_array({}, data=source, dtype=named_by_torch("float32")).fill_value == 5

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from penstock import testing
 from penstock.api.create import create_array
 from penstock.core.array import Array
-from penstock.core.data_types import dtype_json, named_codec, unmasked
+from penstock.core.data_types import dtype_json, named_codec, torch_as_name, unmasked
 from penstock.core.errors import InvalidArgumentError
 
 Codecs = str | Mapping[str, Any] | Sequence[Any] | Any
@@ -60,7 +60,7 @@ def encode(codec: Codecs, x: npt.ArrayLike, dtype: npt.DTypeLike | None = None) 
     >>> ps.decode("zstd", ps.encode("zstd", ["a", "text"], "string"), "string", 2).tolist()
     ['a', 'text']
     """
-    x = unmasked(x)
+    x, dtype = unmasked(x), torch_as_name(dtype)
     if _is_of_any_length(x.dtype if dtype is None and isinstance(x, np.ndarray) else dtype):
         items = x if isinstance(x, np.ndarray) else np.asarray(x, object)  # fixed lengths would lose NULs at the end
         store, array = _array_of_any_length(codec, items.dtype if dtype is None else dtype, items.shape)
@@ -105,7 +105,7 @@ def decode(
     ...     ps.decode("zstd", file.read(), "i2", (4,))
     array([4, 5, 6, 7], dtype=int16)
     """
-    lengths = tuple(shape) if isinstance(shape, Sequence) else (shape,)
+    lengths, dtype = tuple(shape) if isinstance(shape, Sequence) else (shape,), torch_as_name(dtype)
     if _is_of_any_length(dtype):
         store, array = _array_of_any_length(codec, dtype, lengths)
         store[_key(len(lengths))] = bytes(b)

@@ -18,6 +18,7 @@ from penstock.api.open import open
 from penstock.api.shard_request import RawItems, ShardRequest, TableOptions, refuse_given
 from penstock.core.array import Array
 from penstock.core.context import Context
+from penstock.core.data_types import torch_as_name
 from penstock.core.errors import Error, InvalidArgumentError, UnsupportedError
 from penstock.core.group import wrap
 from penstock.hdf5.shards import open_datasets
@@ -141,7 +142,7 @@ def open_shards(
     if holes is not None:
         warnings.warn("open_shards(holes=) is deprecated: it is named gaps=", DeprecationWarning, stacklevel=2)
         gaps = holes
-    items = RawItems(dtype, shape, row_shape, offset, order)
+    items = RawItems(torch_as_name(dtype), shape, row_shape, offset, order)
     request = ShardRequest.of(
         axis, context, format=format, items=items, gaps=gaps, missing=missing, allow_local=allow_local,
         manifest=manifest, metadata=metadata, reader=reader, mmap=mmap, storage_options=storage_options,

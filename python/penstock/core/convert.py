@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock import _core
+from penstock.core.data_types import torch_as_name
 from penstock.core.errors import InvalidArgumentError, OutputError
 from penstock.core.indexing import check_fields, take_fields
 from penstock.core.tensor import by_dlpack
@@ -21,8 +22,7 @@ _ROWS_BYTES = 32 << 20  # the size of the reads when an array is iterated over
 
 def as_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
     """The dtype that `dtype` names: of NumPy or PyTorch, or of ml_dtypes by name, whether imported or not."""
-    if type(dtype).__module__ == "torch":
-        dtype = str(dtype).rpartition(".")[2]  # torch.float32
+    dtype = torch_as_name(dtype)
     if isinstance(dtype, str):
         try:
             return np.dtype(dtype)

@@ -8,6 +8,7 @@ import numpy as np
 
 from penstock.api.open import open_array
 from penstock.core.array import Array
+from penstock.core.convert import as_dtype
 from penstock.core.errors import InvalidArgumentError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def _element_type(array: Array, dtype: Any) -> np.dtype[Any]:
 
     asked: Any = array.dtype if dtype is None else dtype
     try:
-        asked = np.dtype(asked)
+        asked = as_dtype(asked)
         wanted: np.dtype[Any] = np.dtype(dtypes.canonicalize_dtype(asked.newbyteorder("=")))
         if wanted.kind == "m" or (wanted != np.bool_ and not jnp.issubdtype(wanted, np.number)):  # NumPy counts "m"
             raise TypeError(f"{wanted} is not a type of numbers")

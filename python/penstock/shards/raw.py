@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from penstock.core.convert import as_dtype
 from penstock.core.errors import InvalidArgumentError, UnsupportedError
 from penstock.shards.names import Files
 
@@ -26,8 +27,8 @@ def raw_settings(
     if offset is not None and (not isinstance(offset, int) or offset < 0):
         raise InvalidArgumentError(f"offset must be a number of bytes, got {offset!r}")
     text = None if dtype is None else descr_text(dtype)
-    if text is not None and not text.startswith("[") and np.dtype(dtype).itemsize == 0:
-        raise UnsupportedError(f"items of {np.dtype(dtype)} have no bytes: how many there are cannot be known")
+    if text is not None and not text.startswith("[") and as_dtype(dtype).itemsize == 0:
+        raise UnsupportedError(f"items of {as_dtype(dtype)} have no bytes: how many there are cannot be known")
     shape = None if shape is None else _lengths("shape", shape)
     row_shape = None if row_shape is None else _lengths("row_shape", row_shape)
     return found.found.raw_items(axis, text, shape, row_shape, offset, None if order is None else order == "F")
@@ -45,7 +46,7 @@ def descr_text(dtype: npt.DTypeLike | list[Any]) -> str:
     if isinstance(dtype, list) and all(isinstance(each, list) for each in dtype):
         return json.dumps(dtype)
     try:
-        made = np.dtype(dtype)
+        made = as_dtype(dtype)
     except TypeError as failure:
         raise InvalidArgumentError(f"dtype: {failure}") from None
     if made.names is not None:

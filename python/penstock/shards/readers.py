@@ -16,7 +16,8 @@ import numpy.typing as npt
 from penstock import _core
 from penstock.core.array import Array
 from penstock.core.context import Context, current_context
-from penstock.core.data_types import is_masked, is_masked_array
+from penstock.core.convert import as_dtype
+from penstock.core.data_types import is_masked
 from penstock.core.errors import ConflictError, Error, InvalidArgumentError, StorageError, UnsupportedError
 from penstock.core.sizes import counted
 from penstock.shards.files import complain, describe_all, refuse_others, side_by_side
@@ -205,7 +206,7 @@ class _ReaderPart(_Part):
         try:
             rows, trailing, dtype = described
             shape = (operator.index(rows), *(operator.index(length) for length in trailing))
-            kind = np.dtype(dtype)
+            kind = as_dtype(dtype)
         except (TypeError, ValueError) as failure:
             raise ValueError(f"metadata returned {described!r}, not (rows, trailing shape, dtype): {failure}") from None
         if min(shape) < 0:

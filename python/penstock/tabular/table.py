@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock import _core
+from penstock.core.convert import as_dtype
 from penstock.core.errors import (
     ConflictError,
     CorruptDataError,
@@ -489,7 +490,7 @@ def _dtype_of(columns: list[Column], dtype: npt.DTypeLike | None) -> np.dtype[An
                 text = f"columns '{columns[0].name}' ({columns[0].dtype}) and '{each.name}' ({each.dtype}) differ"
                 raise InvalidArgumentError(f"{text}; dtype= converts them")
         return columns[0].dtype
-    wanted = np.dtype(dtype)
+    wanted = as_dtype(dtype)
     for each in columns:
         if not np.can_cast(each.dtype, wanted, "same_kind"):
             raise InvalidArgumentError(f"column '{each.name}' is {each.dtype}, it does not become {wanted}")
