@@ -299,3 +299,13 @@ def test_a_codec_that_does_not_match_the_type_is_refused_by_name(tmp_path, dtype
         return
     with pytest.raises((ps.CorruptDataError, ps.UnsupportedError), match=codec if "vlen" in codec else ""):
         ps.open(tmp_path)[:]
+
+
+@pytest.mark.parametrize("codec", ["vlen-utf8", "vlen-bytes", "numcodecs.vlen-utf8", "numcodecs.vlen-bytes"])
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_text_codecs_for_numbers_are_refused_at_creation(codec, zarr_format):
+    store: dict[str, bytes] = {}
+    given = {"id": codec.removeprefix("numcodecs.")} if zarr_format == 2 else {"name": codec}
+    with pytest.raises((ps.UnsupportedError, ps.InvalidArgumentError), match="vlen-"):
+        ps.create_array(store, shape=(4,), dtype="f4", filters=[given], zarr_format=zarr_format)
+    assert not store

@@ -55,12 +55,13 @@ def make(
     settings = json.loads(configuration)
     if name == "zfp":
         return _zfp.make_stage(settings, dtype, shape)
-    if name in _OF_TEXT and (dtype is None or dtype.kind not in _OF_TEXT[name]):
+    own_name = name.removeprefix(_NUMCODECS)
+    if own_name in _OF_TEXT and (dtype is None or dtype.kind not in _OF_TEXT[own_name]):
         given = "bytes" if dtype is None else "other elements" if dtype.hasobject else f"elements of {dtype}"
         raise UnsupportedError(f"codec '{name}' is for text or bytes of variable length, not for {given}")
     try:
         if name.startswith(_NUMCODECS):
-            return _from_numcodecs(name.removeprefix(_NUMCODECS), settings, dtype, shape, allow_pickle)
+            return _from_numcodecs(own_name, settings, dtype, shape, allow_pickle)
         found = _from_zarr(name, settings, dtype, shape)
         return found or _from_numcodecs(name, settings, dtype, shape, allow_pickle)
     except (Error, MemoryError):
