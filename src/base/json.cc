@@ -32,7 +32,7 @@ constexpr std::size_t kMaxDepth = 128;
 
 /// Characters that represent bytes of a string that are not UTF-8.
 enum class odd_bytes : std::uint8_t {
-  replace,  ///< U+FFFD
+  replace,  ///< U+FFFD; bytes in the pattern of UTF-8 of a half of a pair are its escape, `\ud800` to `\udfff`
   escape,   ///< `\udc80` to `\udcff`
 };
 
@@ -138,12 +138,13 @@ std::optional<unsigned> escape_at(std::string_view text, std::size_t at) noexcep
   return code;
 }
 
-/// The text with escapes of bytes that are not UTF-8 (`\udc80` to `\udcff`, not after the first half of a pair) as
-/// characters from U+10FF80 to U+10FFFF; nullopt if it has no such escape.
-/// \error unsupported  It has such characters, too.
-result<std::optional<std::string>> marked(std::string_view text) {
+constexpr bool is_half(unsigned code) noexcept { return code >= 0xd800 && code < 0xe000; }
+
+/// The text without escapes of halves of pairs (`\ud800` to `\udfff`) that are not part of one, which the library
+/// refuses: each is a NUL and its four digits, and so is each NUL. nullopt if it has no such half.
+std::optional<std::string> marked(std::string_view text) {
   std::string out;
-  bool has_bytes = false, has_marks = text.find("\xf4\x8f\xbe") != text.npos || text.find("\xf4\x8f\xbf") != text.npos;
+  bool has_halves = false;
   std::size_t kept = 0;
   for (std::size_t at = text.find('\\'); at != text.npos; at = text.find('\\', at)) {
     const auto code = escape_at(text, at);
@@ -152,39 +153,37 @@ result<std::optional<std::string>> marked(std::string_view text) {
       continue;
     }
     const auto next = escape_at(text, at + 6);
-    if (*code >= 0xd800 && *code < 0xdc00 && next && *next >= 0xdc00 && *next < 0xe000) {
-      has_marks = has_marks || (*code == 0xdbff && *next >= 0xdf80);
+    if (is_half(*code) && *code < 0xdc00 && next && is_half(*next) && *next >= 0xdc00) {
       at += 12;
       continue;
     }
-    if (*code >= 0xdc80 && *code <= 0xdcff) {
-      has_bytes = true;
-      out.append(text.substr(kept, at - kept)).append(fmt::format("\\udbff\\udf{:02x}", *code & 0xffU));
+    if (is_half(*code) || *code == 0) {
+      has_halves = has_halves || is_half(*code);
+      out.append(text.substr(kept, at - kept)).append(fmt::format("\\u0000{:04x}", *code));
       kept = at + 6;
     }
     at += 6;
   }
-  if (!has_bytes) return std::optional<std::string>();
-  if (has_marks) {
-    return error(errc::unsupported,
-                 "JSON with bytes that are not UTF-8 and characters from U+10FF80 to U+10FFFF is not readable");
-  }
+  if (!has_halves) return std::nullopt;
   out.append(text.substr(kept));
-  return std::optional(std::move(out));
+  return out;
 }
 
-/// The string with bytes instead of those characters.
-std::string unmarked(std::string_view text) {
-  constexpr std::string_view kBegin = "\xf4\x8f";  // of U+10FF80, whose third byte is 0xbe, and of later ones
+/// The string with NULs and halves instead of their digits. Halves are three bytes each, in the pattern of UTF-8.
+std::string unmarked(std::string_view text, odd_bytes odd) {
   std::string out;
-  for (std::size_t at = text.find(kBegin); at != text.npos; at = text.find(kBegin)) {
+  for (std::size_t at = text.find('\0'); at != text.npos; at = text.find('\0')) {
+    unsigned code = 0;
+    const std::string_view digits = text.substr(at + 1, 4);
+    std::from_chars(digits.data(), digits.data() + digits.size(), code, 16);
     out.append(text.substr(0, at));
-    const auto third = static_cast<unsigned char>(text[at + 2]);
-    if (third >= 0xbe)
-      out += static_cast<char>((third - 0xbe) * 0x40 + static_cast<unsigned char>(text[at + 3]));
-    else
-      out.append(text.substr(at, 4));
-    text.remove_prefix(at + 4);
+    if (code == 0 || (odd == odd_bytes::escape && code >= 0xdc80 && code <= 0xdcff)) {
+      out += static_cast<char>(code & 0xffU);
+    } else {
+      for (const unsigned byte : {0xedU, 0x80U | ((code >> 6U) & 0x3fU), 0x80U | (code & 0x3fU)})
+        out += static_cast<char>(byte);
+    }
+    text.remove_prefix(at + 1 + digits.size());
   }
   return out.append(text);
 }
@@ -192,10 +191,10 @@ std::string unmarked(std::string_view text) {
 /// Builds the value bottom up on a stack of its own, so that depth does not use the machine stack.
 class builder final : public nlohmann::json_sax<nlohmann::json> {
  public:
-  /// \param stands_for_bytes  Characters from U+10FF80 to U+10FFFF are bytes from 0x80 to 0xff: see `marked`.
-  /// \param keeps_numbers     Numbers that are not integers become strings of their text.
-  builder(text_source& source, bool stands_for_bytes, bool keeps_numbers) noexcept
-      : source_(source), bytes_(stands_for_bytes), keeps_numbers_(keeps_numbers) {}
+  /// \param marks          What escapes of halves become in text of `marked`; nullopt: it is not marked.
+  /// \param keeps_numbers  Numbers that are not integers become strings of their text.
+  builder(text_source& source, std::optional<odd_bytes> marks, bool keeps_numbers) noexcept
+      : source_(source), marks_(marks), keeps_numbers_(keeps_numbers) {}
 
   bool null() override { return add(json()); }
   bool boolean(bool value) override { return add(json(value)); }
@@ -207,14 +206,14 @@ class builder final : public nlohmann::json_sax<nlohmann::json> {
   }
   bool string(string_t& value) override {
     if (source_.pending) return add(json(*std::exchange(source_.pending, std::nullopt)));
-    return add(json(bytes_ ? unmarked(value) : std::move(value)));
+    return add(json(marks_ ? unmarked(value, *marks_) : std::move(value)));
   }
   bool binary(binary_t&) override { return fail("binary data"); }
 
   bool start_object(std::size_t) override { return open(true); }
   bool key(string_t& name) override {
     if (source_.pending) return fail("a number where a member's name was expected");
-    open_.back().names.push_back(bytes_ ? unmarked(name) : std::move(name));
+    open_.back().names.push_back(marks_ ? unmarked(name, *marks_) : std::move(name));
     return true;
   }
   bool end_object() override {
@@ -279,7 +278,8 @@ class builder final : public nlohmann::json_sax<nlohmann::json> {
   }
 
   text_source& source_;
-  const bool bytes_, keeps_numbers_;
+  const std::optional<odd_bytes> marks_;
+  const bool keeps_numbers_;
   std::vector<level> open_;
   json root_;
   std::optional<std::string> failure_;
@@ -310,12 +310,23 @@ std::size_t utf8_length(std::string_view text) noexcept {
   return length;
 }
 
+// The half of a pair whose three bytes begin at `text`, or 0.
+unsigned half_at(std::string_view text) noexcept {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  if (text.size() < 3 || byte(0) != 0xed || (byte(1) & 0xe0U) != 0xa0U || (byte(2) & 0xc0U) != 0x80U) return 0;
+  return 0xd000U | ((byte(1) & 0x3fU) << 6U) | (byte(2) & 0x3fU);
+}
+
 void write_string(std::string& out, std::string_view text, odd_bytes odd) {
   out += '"';
   while (!text.empty()) {
     const char c = text.front();
     const std::size_t length = utf8_length(text);
-    if (length == 0 && odd == odd_bytes::escape) {
+    const unsigned half = odd == odd_bytes::replace && length == 0 ? half_at(text) : 0;
+    if (half != 0) {
+      out += fmt::format("\\u{:04x}", half);
+      text.remove_prefix(2);
+    } else if (length == 0 && odd == odd_bytes::escape) {
       out += fmt::format("\\udc{:02x}", static_cast<unsigned>(static_cast<unsigned char>(c)));
     } else if (length == 0) {
       out += "\xef\xbf\xbd";  // U+FFFD: a file's name may hold any bytes, JSON may not
@@ -464,13 +475,10 @@ void write(std::string& out, const json& value, text_form form, std::size_t dept
 namespace {
 
 result<json> parse_text(std::string_view text, odd_bytes odd, bool keeps_numbers = false) {
-  std::optional<std::string> with_marks;
-  if (odd == odd_bytes::escape) {
-    PENSTOCK_ASSIGN(with_marks, marked(text));
-  }
+  const std::optional<std::string> with_marks = marked(text);
   text_source source;
   source.text = with_marks ? *with_marks : text;
-  builder target(source, with_marks.has_value(), keeps_numbers);
+  builder target(source, with_marks ? std::optional(odd) : std::nullopt, keeps_numbers);
   const bool parsed = nlohmann::json::sax_parse(text_iterator(&source), text_iterator(nullptr), &target);
   if (!parsed || target.failure()) {
     return error(errc::corrupt_data, fmt::format("JSON is malformed near byte {}: {}", source.at,

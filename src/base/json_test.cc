@@ -7,6 +7,7 @@
 #include <limits>
 #include <string>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 namespace penstock::inline v0 {
@@ -124,7 +125,7 @@ TEST(Json, RefusesNestingBeyond128Levels) {
 TEST(Json, ReportsWhereADocumentIsMalformed) {
   EXPECT_NE(refusal(R"({"abc": tru})").find("byte 12"), std::string::npos) << refusal(R"({"abc": tru})");
   for (const char* text : {"", " ", "{", "[1,]", "{\"a\":}", "nul", "\"abc", "[1] 2", "01", "1.", "'a'", "\"\\x\"",
-                           "\"\x01\"", "\"\xff\"", "\"\\ud800\"", "{\"a\" 1}", "-", "1e999"})
+                           "\"\x01\"", "\"\xff\"", "\"\\ud80\"", "{\"a\" 1}", "-", "1e999"})
     refusal(text);
   refusal(std::string_view("[1\0]", 4));
 }
@@ -144,7 +145,8 @@ TEST(Json, WritesTheDocumentsThatItReads) {
 
 TEST(Json, WritesValidUtf8ForAnyString) {
   EXPECT_EQ(json(std::string("a\xff\xc3")).dump(), "\"a\xef\xbf\xbd\xef\xbf\xbd\"");
-  EXPECT_EQ(json(std::string("\xed\xa0\x80")).dump(), "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"") << "a surrogate";
+  EXPECT_EQ(json(std::string("\xed\xa0\x80")).dump(), "\"\\ud800\"") << "half of a pair";
+  EXPECT_EQ(json(std::string("\xed\xa0")).dump(), "\"\xef\xbf\xbd\xef\xbf\xbd\"");
   parsed(json(std::string("\xf4\x90\x80\x80 \xc0\x80 \xe0\x80\x80")).dump());
 }
 
@@ -190,14 +192,18 @@ TEST(Json, NumbersThatWereStringsAreWrittenAsNumbers) {
     EXPECT_EQ(dump_like(json(json::array_t{json(1.0)}), "[\"" + std::string(before) + "\"]", -1), "[1.0]") << before;
 }
 
-TEST(Json, RefusesHalvesOfPairs) {
-  EXPECT_FALSE(json::parse(R"("\udcff")").ok());
-  for (const char* const text : {R"("\ud800")", R"("\udc7f")", R"("\udd00")", R"("\udc")", R"("\ud800\udcff")"}) {
-    const auto parsed = parse_json_with_bytes(text);
-    // The last is a pair, and a character.
-    EXPECT_EQ(parsed.ok(), std::string_view(text) == R"("\ud800\udcff")") << text;
+// As Python's json module reads and writes them.
+TEST(Json, KeepsHalvesOfPairs) {
+  for (const char* const half : {"\\ud800", "\\udbff", "\\udc00", "\\udc7f", "\\udcff", "\\udd00", "\\udfff"}) {
+    const std::string text = fmt::format(R"({{"a{0}b":"{0}","c":["\u0000","{0}\u0001","\u00000041"]}})", half);
+    EXPECT_EQ(parsed(text).dump(), text);
+    EXPECT_EQ(parsed(R"("\ud83d\ude00)" + std::string(half) + "\"").dump(), "\"😀" + std::string(half) + "\"");
   }
-  EXPECT_EQ(*parse_json_with_bytes(R"("\udbff\udfff")"), json("\xf4\x8f\xbf\xbf"));
+  EXPECT_EQ(parsed(R"("\ud800\udcff")").dump(), "\"\xf0\x90\x83\xbf\"") << "a pair";
+  EXPECT_EQ(parsed(R"("\\ud800")").dump(), R"("\\ud800")");
+  EXPECT_EQ(*parsed(R"("\u0000\udc00")").as_string(), std::string("\0\xed\xb0\x80", 4));
+  EXPECT_EQ(*parse_json_with_bytes(R"("\udbff\udfff\udcff")"), json("\xf4\x8f\xbf\xbf\xff"));
+  EXPECT_FALSE(parse_json_with_bytes(R"("\udc")").ok());
 }
 
 }  // namespace
