@@ -11,6 +11,12 @@
 #include "store/write_now.h"
 
 namespace penstock::inline v0 {
+namespace {
+
+// Servers that skip deleted objects return some pages without keys in a row.
+constexpr std::uint64_t kMostPagesWithoutKeys = 10000;
+
+}  // namespace
 
 s3_store::s3_store(std::shared_ptr<http_transport> through, std::shared_ptr<s3_account> account,
                    const remote_options& options, const s3_store_options& sizes)
@@ -74,9 +80,10 @@ result<> s3_store::erase(std::string_view key, const write_condition& condition)
 result<> s3_store::list(std::string_view prefix, listing what, key_sink& sink) const {
   PENSTOCK_TRY(check_prefix(prefix));
   const bool children = what == listing::children;
-  // Tokens that repeat in a cycle, of any length, come to `seen` again: it is replaced after 1, 2, 4, ... pages.
-  std::string next, seen;
-  std::uint64_t pages = 0, replaced_at = 1;
+  // Pages that repeat in a cycle, of any length, come to `seen` (a token) or `seen_name` (of a page's first object or
+  // folder) again: both are replaced after 1, 2, 4, ... pages.
+  std::string next, seen, seen_name;
+  std::uint64_t pages = 0, replaced_at = 1, without_keys = 0;
   do {
     s3_request page;
     page.query = fmt::format("list-type=2&prefix={}", percent_encode(prefix, false));
@@ -96,10 +103,20 @@ result<> s3_store::list(std::string_view prefix, listing what, key_sink& sink) c
     for (const std::string& each : found.prefixes) {
       if (children && check_prefix(each).ok() && each.size() > prefix.size() && !sink.key(each, 0)) return {};
     }
+    std::string name;
+    if (!found.objects.empty())
+      name = std::move(found.objects[0].first);
+    else if (!found.prefixes.empty())
+      name = std::move(found.prefixes[0]);
+    without_keys = name.empty() ? without_keys + 1 : 0;
+    if (without_keys == kMostPagesWithoutKeys)
+      return error(errc::corrupt_data, fmt::format("the server's listing has {} pages without keys", without_keys));
     next = std::move(found.next);
-    if (!next.empty() && next == seen) return error(errc::corrupt_data, "the server's listing repeats a page");
+    if (!next.empty() && (next == seen || (!name.empty() && name == seen_name)))
+      return error(errc::corrupt_data, "the server's listing repeats a page");
     if (++pages == replaced_at) {
       seen = next;
+      seen_name = std::move(name);
       replaced_at *= 2;
     }
   } while (!next.empty());

@@ -426,5 +426,23 @@ TEST_F(S3Store, ACyclicListingEnds) {
   }
 }
 
+TEST_F(S3Store, AListingWithEndlessNewTokensEnds) {
+  for (const char* const keys : {"<Contents><Key>k</Key><Size>1</Size></Contents>", ""}) {
+    std::atomic<int> pages{0};
+    server_.on_request([&](const request& asked, reply& out) {
+      if (asked.target.find("list-type") == std::string::npos || pages > 11000) return;
+      out.body = "<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>" + std::to_string(++pages) +
+                 "</NextContinuationToken>" + keys + "</ListBucketResult>";
+    });
+    struct : key_sink {
+      bool key(std::string_view, std::uint64_t) override { return true; }
+    } sink;
+    const auto done = make()->list("", listing::objects, sink);
+    ASSERT_FALSE(done.ok()) << keys;
+    EXPECT_EQ(done.error().code(), errc::corrupt_data);
+    EXPECT_EQ(pages, *keys != '\0' ? 2 : 10000);
+  }
+}
+
 }  // namespace
 }  // namespace penstock::test
