@@ -2,6 +2,7 @@
 #include <memory>
 
 #include <cstring>
+#include <string>
 #include <string_view>
 
 #include "api/read_source.h"
@@ -29,6 +30,25 @@ bool parse_slice(PyObject* item, std::vector<basic_item>& items) {
   if (step != 1) parsed.step = step;
   items.emplace_back(parsed);
   return true;
+}
+
+// Whether an object with `__index__` is a mask, or a tensor with dimensions: those of other libraries have `__index__`
+// if they have one element. NumPy's objects, which export buffers, have it only as integers without dimensions.
+bool is_list_or_mask(PyObject* item) {
+  if (PyObject_CheckBuffer(item) != 0) return false;
+  const auto text_of = [item](const char* name) {
+    PyObject* const found = PyObject_GetAttrString(item, name);
+    PyObject* const shown = found == nullptr ? nullptr : PyObject_Str(found);
+    Py_XDECREF(found);
+    Py_ssize_t size = 0;
+    const char* const text = shown == nullptr ? nullptr : PyUnicode_AsUTF8AndSize(shown, &size);
+    std::string out = text == nullptr ? std::string() : std::string(text, static_cast<std::size_t>(size));
+    Py_XDECREF(shown);
+    PyErr_Clear();  // most objects have no such attribute
+    return out;
+  };
+  const std::string dimensions = text_of("ndim");
+  return !dimensions.empty() && (dimensions != "0" || text_of("dtype").ends_with("bool"));
 }
 
 parsed_key parse_item(PyObject* item, std::vector<basic_item>& items, bool& has_ellipsis) {
@@ -59,7 +79,7 @@ parsed_key parse_item(PyObject* item, std::vector<basic_item>& items, bool& has_
   }
   if (type == &PyBool_Type) return parsed_key::other;  // a mask to NumPy
   // NumPy integers, 0-d integer arrays, and other objects with `__index__`.
-  PyObject* const number = PyIndex_Check(item) != 0 ? PyNumber_Index(item) : nullptr;
+  PyObject* const number = PyIndex_Check(item) != 0 && !is_list_or_mask(item) ? PyNumber_Index(item) : nullptr;
   if (number == nullptr) {
     if (PyErr_Occurred() != nullptr && PyErr_ExceptionMatches(PyExc_TypeError) == 0) return parsed_key::failed;
     PyErr_Clear();

@@ -422,3 +422,45 @@ def test_iteration_yields_the_rows_of_numpy(shape, tmp_path):
     for found, expected in zip(rows, values, strict=True):
         assert np.shape(found) == expected.shape
         np.testing.assert_array_equal(found, expected)
+
+
+class Tensor:
+    """As PyTorch's and CuPy's: of one element it has `__index__`, whatever its type and shape."""
+
+    def __init__(self, values: object) -> None:
+        self._values = np.asarray(values)
+        self.shape, self.ndim = self._values.shape, self._values.ndim
+        self.dtype = type("dtype", (), {"__str__": lambda _: f"torch.{self._values.dtype}"})()
+
+    def __array__(self, dtype: object = None, copy: object = None) -> np.ndarray:
+        return self._values
+
+    def __index__(self) -> int:
+        return int(self._values.item())
+
+
+@pytest.mark.parametrize("key", [3, [3], [[3]], [3, 0], [True] + 6 * [False], ([3], [2]), ([3], 2), (3, [2])])
+def test_tensors_of_one_element_select_as_ndarrays_do(key):
+    """NumPy takes such a tensor for an int if it has one element, so that a batch of one row loses its dimension."""
+    values = np.arange(35).reshape(7, 5)
+    array = ps.create_array({}, data=values, chunks=(2, 2))
+    items = key if isinstance(key, tuple) else (key,)
+    tensors, ndarrays = (tuple(map(kind, items)) for kind in (Tensor, np.asarray))
+    if np.ndim(key) == 2 and len(items) == 1:
+        with pytest.raises(ps.OutOfRangeError, match="one-dimensional"):
+            array[tensors]
+        return
+    assert same(array[tensors], array[ndarrays])
+    assert same(array[tensors], values[ndarrays])
+    array[tensors] = -1
+    values[ndarrays] = -1
+    assert same(array[...], values)
+
+
+def test_a_mask_without_dimensions_is_not_an_int():
+    array = ps.create_array({}, data=np.arange(4))
+    for mask in (True, np.True_, np.array(True), Tensor(True), Tensor(False)):
+        with pytest.raises(ps.OutOfRangeError, match="only integers"):
+            array[mask]
+    scalar = ps.create_array({}, data=np.int64(7))
+    assert same(scalar[Tensor(True)], scalar[np.array(True)])
