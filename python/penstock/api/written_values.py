@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from penstock import _core
 from penstock.core.array import Array
-from penstock.core.data_types import is_masked, is_masked_array
+from penstock.core.data_types import as_ndarray, is_masked
 from penstock.core.errors import InvalidArgumentError, UnsupportedError
 from penstock.core.group import Group
 from penstock.geo import placed
@@ -58,8 +59,8 @@ def for_zarr(data: Any, given: dict[str, Any]) -> Any:
             if not data.dims and given["zarr_format"] == 2:
                 given["attributes"] = {**given["attributes"], "_ARRAY_DIMENSIONS": []}
         _warn_of_coordinates(data, set())
-        return data.values
-    if is_masked_array(data):
+        data = as_ndarray(data)
+    if isinstance(data, np.ma.MaskedArray):
         if not is_masked(data):
             return data.data
         if given["fill_value"] is None:
@@ -173,22 +174,28 @@ def _for_tiff(data: Any, options: dict[str, Any]) -> Any:
             add(name, value)
         if options.get("transform") is not None and data.attrs.get("AREA_OR_POINT") in ("Area", "Point"):
             add("area_or_point", data.attrs["AREA_OR_POINT"])
-        values = data.values
-        if options.get("nodata") is None:
+        values = as_ndarray(data)
+        if isinstance(values, np.ma.MaskedArray):
+            add("nodata", data.attrs.get("_FillValue", data.encoding.get("_FillValue")))
+            values = _filled(values, options)
+        elif options.get("nodata") is None:
             values, options["nodata"] = _without_nan(values, data)
         used = {_mapping_of(data), "band", *_COLUMNS, *_ROWS}
         _warn_of_coordinates(data, used if options.get("transform") is not None else {_mapping_of(data), "band"})
         return values
-    if is_masked_array(data):
-        if not is_masked(data):
-            return data.data
-        if options.get("nodata") is None:
-            raise InvalidArgumentError("data has masked values: give nodata, or write data.filled(value)")
-        try:
-            return data.filled(options["nodata"])
-        except (TypeError, ValueError, OverflowError):
-            raise InvalidArgumentError(f"nodata {options['nodata']!r} is not a value of {data.dtype}") from None
-    return data
+    return _filled(data, options) if isinstance(data, np.ma.MaskedArray) else data
+
+
+def _filled(values: np.ma.MaskedArray[Any, Any], options: Mapping[str, Any]) -> np.ndarray[Any, Any]:
+    """The values with the option `nodata` in place of masked ones."""
+    if not is_masked(values):
+        return values.data
+    if options.get("nodata") is None:
+        raise InvalidArgumentError("data has masked values: give nodata, or write data.filled(value)")
+    try:
+        return values.filled(options["nodata"])
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidArgumentError(f"nodata {options['nodata']!r} is not a value of {values.dtype}") from None
 
 
 def _mapping_of(data: Any) -> str:

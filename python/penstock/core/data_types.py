@@ -21,6 +21,11 @@ _TEXT = ("string", "str")
 _BYTES = ("bytes", "variable_length_bytes")
 
 
+def torch_as_name(dtype: Any) -> Any:
+    """A dtype of PyTorch as its name, which NumPy or ml_dtypes has; others unchanged."""
+    return str(dtype).rpartition(".")[2] if type(dtype).__module__ == "torch" else dtype
+
+
 def cast(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     """`values` with that dtype, cast as in NumPy's assignment; the array itself if it has the dtype.
 
@@ -52,7 +57,8 @@ def as_ndarray(values: Any, dtype: npt.DTypeLike | None = None) -> npt.NDArray[A
     """As `numpy.asanyarray`, which drops the masks of Dask's arrays."""
     graph = getattr(values, "__dask_graph__", None)
     if graph is not None and graph() is not None:
-        values = values.compute()
+        # Of xarray's DataArray that is its Dask array: its own `compute` exchanges masked elements for NaN.
+        values = getattr(values, "data", values).compute()
     return np.asanyarray(values, dtype)
 
 
@@ -92,6 +98,7 @@ def is_unitless(dtype: np.dtype[Any]) -> bool:
 
 def dtype_json(dtype: Any, zarr_format: int) -> Any:
     """The data type as JSON: a Zarr v3 name or object, or NumPy's type string or list of fields."""
+    dtype = torch_as_name(dtype)
     if isinstance(dtype, dict):
         return dtype
     if dtype is str or (isinstance(dtype, str) and dtype in _TEXT):
