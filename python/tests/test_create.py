@@ -452,6 +452,31 @@ def test_xarrays_name_of_an_unnamed_array_is_allowed():
     np.testing.assert_array_equal(group["__xarray_dataarray_variable__"][...], VALUES)
 
 
+@pytest.mark.parametrize("kind", ["i4", "U3", str])
+def test_required_arrays_are_those_of_zarr_python(tmp_path, kind):
+    g, z = ps.create_group(tmp_path / "g"), zarr.create_group(tmp_path / "z")
+    for dtype, shape, exact in [
+        (kind, 3, True),
+        (kind, (3,), False),
+        (kind, 4, False),
+        ("i2", 3, False),
+        ("f8", 3, False),
+    ]:
+        outcomes = []
+        for group in (g, z):
+            try:
+                made = group.require_array("a/b", shape=shape, dtype=dtype, exact=exact)
+                outcomes.append((made.shape, made.dtype))
+            except (TypeError, ValueError):
+                outcomes.append(None)
+        assert outcomes[0] == outcomes[1], (dtype, shape, exact)
+    for group in (g, z):
+        with pytest.raises(ValueError, match="dtype"):
+            group.require_array("c", shape=2)
+    with pytest.raises(ps.InvalidArgumentError, match="is a group"):
+        g.require_array("a", shape=3, dtype=kind)
+
+
 @writes
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_groups_hold_nodes(tmp_path, zarr_format):

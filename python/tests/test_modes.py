@@ -77,6 +77,7 @@ OPS: dict[str, Op] = {
     "Group.create_array": lambda g, a: g.create_array("new", shape=3, dtype="u1"),
     "Group.create_group": lambda g, a: g.create_group("new"),
     "Group.require_group": lambda g, a: g.require_group("new"),
+    "Group.require_array": lambda g, a: g.require_array("new", shape=3, dtype="u1"),
     "create_array": lambda g, a: ps.create_array(g, "a", data=VALUES, overwrite=True),
     "create_group": lambda g, a: ps.create_group(g, "new"),
     "save": lambda g, a: ps.save(g, VALUES, path="a"),

@@ -74,6 +74,8 @@ class Array(Reads, Writes, _core.Array):
 
     # The storage options if the array was opened by a remote URI: with both it can be opened again. None otherwise.
     _storage_options: dict[str, Any] | None = None
+    # The target of `open`, if it can be opened again but not by the array's URI: a store of fsspec, for example.
+    _opened_from: registry.OpenedFrom | None = None
     # The group that the array was opened from, if a caller may need it: the group may hold coordinates.
     _within: Any = None
 

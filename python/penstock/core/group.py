@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, SupportsIndex
+
+import numpy as np
 
 from penstock import _core
 from penstock.core import registry
 from penstock.core.array import Array
 from penstock.core.attributes import Attributes
+from penstock.core.data_types import dtype_json, native_dtype
 from penstock.core.errors import Error, InvalidArgumentError, NotFoundError, ReadOnlyError
 
 _COMPARED = 10_000  # names of a group that a mistyped one is compared with
@@ -60,6 +63,7 @@ class Group(_core.Group):
     """
 
     _storage_options: dict[str, Any] | None = None  # as of arrays
+    _opened_from: registry.OpenedFrom | None = None
 
     # `uri`, `format`, `read_only` and `keys` are _core's.
 
@@ -89,7 +93,7 @@ class Group(_core.Group):
 
     def _member(self, path: str) -> Array | Group:
         child = wrap(self._open(os.fsencode(path)))
-        child._storage_options = self._storage_options
+        registry.reopen_as(child, self)
         return child
 
     def __setitem__(self, path: str, data: Any) -> None:
@@ -200,6 +204,61 @@ class Group(_core.Group):
             raise InvalidArgumentError(f"'{node.uri}' is an array, not a group")
         return node
 
+    def require_array(
+        self,
+        name: str,
+        *,
+        shape: SupportsIndex | Sequence[SupportsIndex],
+        dtype: Any = None,
+        exact: bool = False,
+        **options: Any,
+    ) -> Array:
+        """Open the array with that name; it is created if it does not exist. As in zarr-python.
+
+        Parameters
+        ----------
+        name
+            The path of the array below this group.
+        shape, dtype
+            Of a new array, which an existing one must have; None: float64, of an existing one only.
+        exact
+            Require the same dtype. False: NumPy must be able to cast that of the existing array to `dtype` safely.
+        options
+            Those of `create_array`, for a new array.
+
+        Returns
+        -------
+        Array
+
+        Raises
+        ------
+        InvalidArgumentError
+            A group has the name, or an array with another shape or dtype.
+        ReadOnlyError
+            No node has the name, and the group is read-only.
+
+        Examples
+        --------
+        >>> run = ps.create_group("run.zarr")
+        >>> run.require_array("t", shape=(365, 10), dtype="f4")[0] = 280
+        >>> float(run.require_array("t", shape=(365, 10), dtype="f8")[0, 0])
+        280.0
+        """
+        try:
+            node = self[name]
+        except NotFoundError:
+            return self.create_array(name, shape=shape, dtype=dtype, **options)
+        if not isinstance(node, Array):
+            raise InvalidArgumentError(f"'{node.uri}' is a group, not an array")
+        lengths = (shape,) if isinstance(shape, SupportsIndex) else tuple(shape)
+        if node.shape != lengths:
+            raise InvalidArgumentError(f"'{node.uri}' has shape {node.shape}, not {lengths}")
+        described = dtype_json("float64" if dtype is None else dtype, 3)
+        wanted = node.dtype if described in ("string", "bytes") and node._has_items else native_dtype(described)
+        if wanted is None or (node.dtype != wanted if exact else not np.can_cast(node.dtype, wanted)):
+            raise InvalidArgumentError(f"'{node.uri}' has dtype {node.dtype}, not {wanted or dtype}")
+        return node
+
     def __contains__(self, path: object) -> bool:
         if not isinstance(path, str) or not path.strip("/"):
             return False
@@ -273,7 +332,7 @@ class Group(_core.Group):
         """(name, node) of every direct child."""
         for name, made in self._members():
             child = wrap(made)
-            child._storage_options = self._storage_options
+            registry.reopen_as(child, self)
             yield name, child
 
     def array_keys(self) -> Iterator[str]:
