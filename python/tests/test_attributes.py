@@ -149,12 +149,53 @@ def test_arrays_and_groups_opened_by_path_pickle(tmp_path):
     assert dict(pickle.loads(pickle.dumps(g)).attrs) == {"x": 1}
 
 
+def folder_of_fsspec(path: object) -> object:
+    """A file system that is not one of local files itself."""
+    fsspec = pytest.importorskip("fsspec")
+    return fsspec.filesystem("dir", path=str(path), fs=fsspec.filesystem("file"))
+
+
+def test_arrays_and_groups_of_file_systems_pickle(tmp_path):
+    from fsspec.implementations.asyn_wrapper import AsyncFileSystemWrapper
+
+    fs = folder_of_fsspec(tmp_path)
+    group = ps.create_group(fs.get_mapper("g.zarr"), attributes={"x": 1})
+    made = group.create_array("deep/a", data=VALUES)
+    store = zarr.storage.FsspecStore(AsyncFileSystemWrapper(fs, asynchronous=True), path="g.zarr")
+    nodes = [
+        group, made, group["deep"], group["deep/a"], ps.open(fs, "g.zarr/deep/a"), ps.open(store, "deep")["a"],
+        ps.open(zarr.open_group(store, mode="r")["deep"], "a"), *group["deep"].values(),
+        ps.create_array(fs.get_mapper("g.zarr"), "deep/a", data=VALUES, overwrite=True),
+    ]  # fmt: skip
+    for node in nodes:
+        again = pickle.loads(pickle.dumps(node))
+        assert again.uri == node.uri
+        if isinstance(again, ps.Array):
+            np.testing.assert_array_equal(again[...], VALUES)
+            assert again.read_only == node.read_only
+        else:
+            assert list(again) == list(node)
+    with pytest.raises(ps.ReadOnlyError):
+        pickle.loads(pickle.dumps(ps.open(fs, "g.zarr/deep/a", mode="r")))[0, 0] = 1
+
+
+def test_files_of_file_systems_pickle(tmp_path):
+    fs = folder_of_fsspec(tmp_path)
+    ps.save(tmp_path / "x.tif", VALUES[None])
+    image = ps.open(fs, "x.tif")
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(image))[0], VALUES)
+    parts = ps.open_shards([ps.create_array(fs.get_mapper(name), data=VALUES) for name in ("a.zarr", "b.zarr")])
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(parts))[...], np.concatenate([VALUES, VALUES]))
+
+
 def test_arrays_in_memory_explain_why_they_do_not_pickle():
     group = ps.create_group({})
     group.create_array("a", data=np.arange(3))
     npy = io.BytesIO()
     np.save(npy, np.arange(3))
-    for node in (ps.open(write(VALUES, (6, 4))), group, group["a"], ps.open(npy.getvalue())):
+    files = pytest.importorskip("fsspec").filesystem("memory").get_mapper("/pickles")
+    nodes = (ps.open(write(VALUES, (6, 4))), group, group["a"], ps.open(npy.getvalue()))
+    for node in (*nodes, ps.create_array(files, data=VALUES, overwrite=True)):
         for again in (copy.copy, copy.deepcopy, pickle.dumps):
             with pytest.raises(TypeError, match=r"cannot pickle or copy <penstock.*opened by path.*penstock\.copy"):
                 again(node)
@@ -190,3 +231,23 @@ def test_attributes_that_are_null_are_empty_and_can_be_set(kind):
     node.attrs["unit"] = "K"
     assert dict(ps.open(stored).attrs) == {"unit": "K"}
     assert json.loads(bytes(stored["zarr.json"]))["attributes"] == {"unit": "K"}
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_halves_of_pairs_are_kept_as_in_python(tmp_path, zarr_format):
+    """Text that has no UTF-8: Python's json module reads and writes such escapes, and so does zarr-python."""
+    odd = {"a\udcff": "\ud800 x \udfff", "nul": ["\0\ud83d", {"\udead": 1}], "pair": "\U0001f600"}
+    group = zarr.create_group(tmp_path / "g", attributes=odd, zarr_format=zarr_format)
+    group.create_array("a", shape=(2,), dtype="i4", attributes=odd)
+    a = ps.open(tmp_path / "g")["a"]
+    assert dict(a.attrs) == dict(ps.open(tmp_path / "g").attrs) == odd
+    a.attrs["new"] = "\udfff"
+    a.resize((3,))
+    odd["new"] = "\udfff"
+    assert dict(a.attrs) == dict(zarr.open_array(tmp_path / "g" / "a").attrs) == odd
+    ps.copy(tmp_path / "g", tmp_path / "copy")
+    ps.consolidate_metadata(tmp_path / "copy")
+    assert dict(zarr.open_group(tmp_path / "copy", mode="r")["a"].attrs) == odd
+    assert dict(ps.open(tmp_path / "copy")["a"].attrs) == odd
+    assert str(a.info)
+    assert a._repr_html_()

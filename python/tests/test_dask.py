@@ -116,12 +116,15 @@ def test_an_array_of_a_dict_works_with_threads() -> None:
     assert penstock.dask.from_array(made).sum().compute(scheduler="threads") == 10
 
 
-@pytest.mark.parametrize("kind", ["dict", "store", "wrapped", "group"])
+@pytest.mark.parametrize("kind", ["dict", "store", "wrapped", "group", "fsspec"])
 def test_copies_into_memory_of_this_process_are_refused(array: ps.Array, kind: str) -> None:
     zarr = pytest.importorskip("zarr")
     target: Any = {} if kind == "dict" else zarr.storage.MemoryStore()
     if kind == "wrapped":
         target = zarr.storage.WrapperStore(target)
+    elif kind == "fsspec":
+        fsspec = pytest.importorskip("fsspec")
+        target = fsspec.filesystem("dir", path="/copies", fs=fsspec.filesystem("memory")).get_mapper("")
     elif kind == "group":
         target = zarr.create_group(target)
     for work in (penstock.dask.rechunk, penstock.dask.convert):
@@ -147,3 +150,32 @@ def test_masks_of_blocks_are_not_lost(tmp_path: Path) -> None:
     np.testing.assert_array_equal(a[...], values)
     ps.save(tmp_path / "b.tif", blocks, nodata=-1)
     np.testing.assert_array_equal(ps.open(tmp_path / "b.tif")[...], np.where(values == 20, -1, values))
+
+
+def test_masks_of_blocks_of_a_data_array_are_not_lost(tmp_path: Path) -> None:
+    xarray = pytest.importorskip("xarray")
+    values = np.arange(32, dtype="f4").reshape(1, 4, 8)
+    blocks = dask_array.from_array(values, chunks=(1, 2, 8))
+    # Of blocks that Dask knows to be masked xarray makes NaN.
+    masked = blocks.map_blocks(lambda block: np.ma.masked_equal(block, 20), meta=np.array((), "f4"))
+    data = xarray.DataArray(masked, dims=("band", "y", "x"))
+    a = ps.create_array(tmp_path / "a.zarr", data=values)
+    for write in (
+        lambda: ps.save(tmp_path / "b.zarr", data),
+        lambda: ps.save(tmp_path / "b.npy", data),
+        lambda: ps.save(tmp_path / "b.tif", data),
+        lambda: ps.save_shards(data, str(tmp_path / "b_{}.npy"), rows=1),
+        lambda: a.write(..., data),
+    ):
+        with pytest.raises(ps.InvalidArgumentError, match="masked"):
+            write()
+    assert [each.name for each in tmp_path.iterdir()] == ["a.zarr"]
+    wanted = np.where(values == 20, -1, values)
+    ps.save(tmp_path / "b.tif", data, nodata=-1)
+    ps.save(tmp_path / "c.tif", data.assign_attrs(_FillValue=-1))
+    for name in ("b.tif", "c.tif"):
+        np.testing.assert_array_equal(ps.open(tmp_path / name)[...], wanted)
+    made = ps.create_array(tmp_path / "d.zarr", data=data, fill_value=-1)
+    np.testing.assert_array_equal(made[...], wanted)
+    ps.save(tmp_path / "e.zarr", xarray.DataArray(dask_array.from_array(values, chunks=2), dims=("band", "y", "x")))
+    np.testing.assert_array_equal(ps.open(tmp_path / "e.zarr")[...], values)

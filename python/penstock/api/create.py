@@ -23,14 +23,15 @@ from penstock.core import device as _device
 from penstock.core import registry
 from penstock.core.array import Array, Progress
 from penstock.core.context import Context, current_context
+from penstock.core.data_types import torch_as_name
 from penstock.core.errors import InvalidArgumentError
 from penstock.core.group import Group, wrap
 from penstock.core.progress import Shares, callback_of
 from penstock.core.sizes import suggestion
 from penstock.geo.tiff_options import TiffOptions
 from penstock.geo.writing import create_tiff
-from penstock.target import remote as _remote
 from penstock.target.place import check_path, place_of
+from penstock.target.reopening import remember
 
 
 def create_array(
@@ -75,7 +76,7 @@ def create_array(
         The path of the array within the target. Both have the same meaning; only one may be given.
     shape, dtype
         As in NumPy; by default those of `data`. In addition to NumPy's types: `str` and `bytes` (of variable length),
-        names such as "bfloat16" and "int4", Zarr v3 JSON.
+        names such as "bfloat16" and "int4", dtypes of PyTorch, JAX and ml_dtypes, Zarr v3 JSON.
     chunks
         Lengths, one for all dimensions or one for each, -1 for a whole dimension; "auto": about 1 MiB. A mapping from
         dimension names or numbers to lengths; dimensions that are not named have one chunk. Text such as "8MiB": the
@@ -171,7 +172,7 @@ def create_array(
     progress = None if data is None else callback_of(progress, "writing")
     at = NewPlace(target, path or name or "", bool(overwrite), bool(durable), context, storage_options, progress)
     new = NewArray(
-        shape=shape, dtype=dtype, chunks=chunks, shards=shards, codecs=codecs, fill_value=fill_value,
+        shape=shape, dtype=torch_as_name(dtype), chunks=chunks, shards=shards, codecs=codecs, fill_value=fill_value,
         zarr_format=zarr_format, attributes=attributes, dimension_names=dimension_names, filters=filters,
         serializer=serializer, compressors=compressors, order=order, chunk_key_encoding=chunk_key_encoding,
         dimension_separator=dimension_separator,
@@ -225,10 +226,10 @@ def _create_zarr(at: NewPlace, new: NewArray, options: Mapping[str, Any], data: 
     else:
         values = None if data is None else new.take(data)
     made = _write_zarr(at, new, values, progress)
-    is_group = isinstance(at.target, Group)
-    made._storage_options = (
-        at.target._storage_options if is_group else _remote.to_reopen_here(at.target, at.storage_options)
-    )
+    if isinstance(at.target, Group):
+        registry.reopen_as(made, at.target)
+    else:
+        remember(made, at.target, at.path, at.storage_options)
     return made
 
 

@@ -23,8 +23,8 @@ from penstock.references.manifest import open_manifest_bytes
 from penstock.shards.sharded_array import open_saved as open_files
 from penstock.shards.sharded_array import sharded
 from penstock.tabular.opening import open_target as open_table
-from penstock.target import remote as _remote
 from penstock.target.file_objects import in_memory
+from penstock.target.reopening import remember
 
 
 def open_found(request: Request, found: _core.Found) -> Array | Group:
@@ -100,7 +100,7 @@ def _tiff(request: Request, found: _core.Found) -> Array | Group:
     if options is not None:
         made._options = options
     if not request.is_path:
-        made._storage_options = _remote.to_reopen_here(request.target, request.storage_options)
+        remember(made, request.target, request.path, request.storage_options)
     return made
 
 
@@ -108,7 +108,7 @@ def _folder(request: Request, found: _core.Found) -> Array | Group:
     if Origin.of(request, found).is_file:
         request.refuse_storage_options()
     node = wrap(found.open())
-    node._storage_options = _remote.to_reopen_here(request.target, request.storage_options)
+    remember(node, request.target, request.path, request.storage_options)
     return node
 
 

@@ -14,8 +14,8 @@ from penstock.core.attributes import to_json
 from penstock.core.context import Context, current_context
 from penstock.core.errors import InvalidArgumentError, NotFoundError
 from penstock.core.group import Group
-from penstock.target import remote as _remote
 from penstock.target.place import check_path, place_of
+from penstock.target.reopening import remember
 
 
 def create_group(
@@ -76,11 +76,11 @@ def create_group(
     if isinstance(target, Group):
         zarr_format = format_below(target, zarr_format)
         child = Group(_core.create_group(target, context, os.fsencode(path), zarr_format, overwrite, text, durable))
-        child._storage_options = target._storage_options
+        registry.reopen_as(child, target)
         return child
     store, inside = place_of(target, path, storage_options, context)
     group = Group(_core.create_group(store, context, inside, zarr_format, overwrite, text, durable))
-    group._storage_options = _remote.to_reopen_here(target, storage_options)
+    remember(group, target, path, storage_options)
     return group
 
 

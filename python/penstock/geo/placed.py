@@ -41,12 +41,11 @@ _SPOKEN_FOR = {
 
 
 def group_of(array: Array) -> Group | None:
-    """The group that holds an array, if it is known or the array was opened by a path or a URI."""
+    """The group that holds an array, if it is known or the array can be opened again."""
     if array._within is not None:
         return array._within  # type: ignore[no-any-return]
     try:
-        uri, storage_options = registry.location_of(array)
-        above = registry.reopen(uri.rpartition("/")[0], storage_options, "r")
+        above = registry.reopen_above(array)
     except (Error, TypeError, OSError):
         return None
     return above if isinstance(above, Group) else None

@@ -63,7 +63,8 @@ class TiffArray(TiffHeader, Array):
 
     def _wrapped(self, image: Any, options: dict[str, Any]) -> TiffArray:
         made = TiffArray(image)
-        made._options, made._storage_options = options, self._storage_options
+        made._options = options
+        registry.reopen_as(made, self)
         return made
 
     def read(self, selection: Selection = ..., *arguments: Any, **options: Any) -> Any:
@@ -243,7 +244,7 @@ def _warn_of_band() -> None:
     )
 
 
-def _reopen(uri: str, storage_options: dict[str, Any] | None, options: Mapping[str, Any] | None) -> Any:
+def _reopen(uri: Any, storage_options: dict[str, Any] | None, options: Mapping[str, Any] | None) -> Any:
     if options is None:
         return registry.reopen(uri, storage_options)
     given = dict(options)

@@ -14,6 +14,7 @@ from penstock.core.array import Array
 from penstock.core.errors import InvalidArgumentError, UnsupportedError
 from penstock.core.group import Group
 from penstock.core.sizes import check_count, parse_bytes
+from penstock.target.reopening import is_in_memory
 
 if TYPE_CHECKING:
     import dask.array
@@ -215,8 +216,10 @@ def _pickles_as_a_copy(target: Any) -> bool:
     store = getattr(getattr(target, "store_path", target), "store", target)
     while hasattr(store, "_store"):  # a wrapper of zarr-python's
         store = store._store
+    if (fs := getattr(store, "fs", None)) is not None:
+        return is_in_memory(fs)
     if isinstance(store, Mapping):
-        return not hasattr(store, "fs")
+        return True
     names = {f"{base.__module__}.{base.__qualname__}" for base in type(store).__mro__}
     return "zarr.storage._memory.MemoryStore" in names
 
