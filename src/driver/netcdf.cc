@@ -28,14 +28,16 @@ constexpr std::uint64_t kSecondRead = std::uint64_t{256} << 10, kGrowth = 4;
 result<std::shared_ptr<const netcdf_file>> read_header(const location& at, std::string key) {
   std::vector<std::byte> bytes = at.head->bytes;
   std::uint64_t size = at.head->object_size, needed = 0;
-  const std::uint64_t least = at.from->traits().request_bytes == 0 ? 0 : kSecondRead;
+  const store_traits traits = at.from->traits();
+  const bool cheap_requests = traits.inline_completion && traits.request_bytes == 0;
+  const std::uint64_t least = traits.request_bytes == 0 ? 0 : kSecondRead;
   for (;;) {
     PENSTOCK_ASSIGN(std::optional<netcdf_header> header, parse_netcdf_header(bytes, size, needed));
     if (header) {
       if (header->streamed && size == byte_range::kAll)
         return error(errc::unsupported,
                      "NetCDF: the header does not have the number of records, and the store not the size of the file");
-      return netcdf_file::make(std::move(*header), std::move(key), size, at.head->seen);
+      return netcdf_file::make(std::move(*header), std::move(key), size, at.head->seen, cheap_requests);
     }
     if (needed > kMaxMetadataBytes)
       return error(errc::unsupported, fmt::format("NetCDF: a header of more than {} bytes", kMaxMetadataBytes));

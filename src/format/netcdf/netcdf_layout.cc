@@ -16,6 +16,8 @@ namespace {
 constexpr std::uint64_t kMostBytes = std::numeric_limits<std::int64_t>::max();
 /// Longer records are read one by one: too many bytes between a variable's parts would also be read.
 constexpr std::uint64_t kLongRecord = std::uint64_t{64} << 10;
+/// As are records with longer gaps between a variable's parts, if a request takes no longer than reading such a gap.
+constexpr std::uint64_t kLongGap = std::uint64_t{16} << 10;
 /// The most cells of a file for each of its bytes, whatever its header states: cells need memory.
 constexpr std::uint64_t kFileBytesPerCell = 4096, kLeastCells = 64;
 /// For finer cells, as in raw_layout.
@@ -24,12 +26,13 @@ constexpr std::uint64_t kMaxFinerCells = std::uint64_t{1} << 14, kLeastFinerByte
 }  // namespace
 
 std::shared_ptr<const netcdf_file> netcdf_file::make(netcdf_header header, std::string key, std::uint64_t bytes,
-                                                     version seen) {
+                                                     version seen, bool cheap_requests) {
   auto out = std::make_shared<netcdf_file>();
   out->header = std::move(header);
   out->key = std::move(key);
   out->bytes = bytes;
   out->seen = seen;
+  out->cheap_requests = cheap_requests;
   for (std::size_t i = 0; i < out->header.variables.size(); ++i)
     out->numbers.try_emplace(out->header.variables[i].name, i);
   return out;
@@ -98,7 +101,8 @@ void netcdf_layout::choose_block(std::uint64_t block_bytes, std::uint64_t all_by
   // found.
   const bool truncated = file_->bytes != byte_range::kAll &&
                          variable().offset + (records - 1) * record_bytes + variable().bytes > file_->bytes;
-  if (truncated || record_bytes > kLongRecord) {
+  const bool is_far = file_->cheap_requests && record_bytes - variable().bytes > kLongGap;
+  if (truncated || is_far || record_bytes > kLongRecord) {
     block_ = contiguous_block(lengths, type_.item_bytes(), storage_order::c,
                               std::max(block_bytes, ceil_div(variable().bytes, most_cells)));
     return;

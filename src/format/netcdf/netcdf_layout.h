@@ -27,9 +27,10 @@ struct netcdf_file {
 
   /// Numbers of the variables, by name.
   std::unordered_map<std::string, std::size_t> numbers;
+  bool cheap_requests = false;  ///< a request takes no longer than reading some KiB
 
   static std::shared_ptr<const netcdf_file> make(netcdf_header header, std::string key, std::uint64_t bytes,
-                                                 version seen);
+                                                 version seen, bool cheap_requests = false);
 };
 
 /// The element type of a variable in memory. `text` is one byte, NumPy's `S1`.

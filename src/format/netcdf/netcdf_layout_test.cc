@@ -132,6 +132,17 @@ TEST(NetcdfLayout, AHeaderAloneTakesLittleMemory) {
   EXPECT_EQ(too_large.error().code(), errc::unsupported);
 }
 
+TEST(NetcdfLayout, LongGapsAreNotReadIfRequestsAreCheap) {
+  const auto layout_of_cheap = [](const netcdf_header& header, std::size_t variable) {
+    return netcdf_layout::make(netcdf_file::make(header, "x.nc", size_of(header), {}, true), variable).value();
+  };
+  const netcdf_header far = header_of(100, 16'000), near = header_of(100, 4000);
+  EXPECT_EQ(layout_of_cheap(far, 1)->grid().cells(), 100U) << "gaps of 32,000 bytes";
+  EXPECT_EQ(layout_of_cheap(near, 1)->grid().cells(), 1U) << "gaps of 8,000 bytes";
+  EXPECT_LT(layout_of_cheap(far, 2)->grid().cells(), 5U) << "gaps of 4 bytes";
+  EXPECT_LT(layout_of(far, 1, size_of(far))->grid().cells(), 5U) << "requests are not cheap";
+}
+
 TEST(NetcdfLayout, HasFinerCellsOfLongOnes) {
   const netcdf_header header = header_of(4000, 100);
   for (std::size_t i = 0; i < 3; ++i) {
