@@ -278,6 +278,14 @@ def test_missing_values_compare_with_the_stored_number(tmp_path):
     assert ours.band_data.encoding["_FillValue"] == np.uint16(65535)
 
 
+def test_floats_without_a_scale_are_the_stored_ones(tmp_path):
+    path = tmp_path / "a.tif"
+    ps.save(path, np.full((1, 16, 16), -0.0, "f4"))
+    for options in ({}, {"masked": True, "mask_and_scale": False}):
+        values = xr.open_dataset(path, engine="penstock", **options)["band_data"].values
+        assert np.signbit(values).all()  # nothing was added to them
+
+
 def test_an_open_image_is_shown(tmp_path):
     path = write(tmp_path / "a.tif", nodata=7)
     ours = xr.open_dataset(ps.open(path), engine="penstock")

@@ -130,7 +130,8 @@ class RasterArray(BackendArray):
         if not (self.masked or self.scaled):
             return values
         numbers = values if self._sign is None else values.view(self._sign)
-        made, bands = numbers.astype(self.dtype), self._bands(items, values.ndim)
+        made = numbers.astype(self.dtype, copy=self.device is not None)  # values in host memory are this read's own
+        bands = self._bands(items, values.ndim)
         valid = None if self._validity is None else self._validity.of(values, mask, bands)
         if valid is not None:
             made = _blanked(made, valid)
@@ -147,11 +148,11 @@ class RasterArray(BackendArray):
         return bands.reshape(bands.shape + (1,) * (rank - bands.ndim))
 
     def _scale(self, values: Any, bands: Any) -> Any:
-        """Apply scale and offset, in place if possible; skip them for integers if they change nothing."""
-        asarray, always = module_of(values).asarray, self.array.dtype.kind not in "iu"
-        if always or set(self.array.scales) != {1}:
+        """Apply scale and offset in place, unless they change nothing."""
+        asarray = module_of(values).asarray
+        if set(self.array.scales) != {1}:
             values *= asarray(np.asarray(self.array.scales, self.dtype)[bands])
-        if always or set(self.array.offsets) != {0}:
+        if set(self.array.offsets) != {0}:
             values += asarray(np.asarray(self.array.offsets, self.dtype)[bands])
         return values
 
