@@ -43,7 +43,7 @@ def cast(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
 
 
 def is_masked_array(values: object) -> TypeGuard[np.ma.MaskedArray[Any, Any]]:
-    """Whether these are an array of `numpy.ma`, whose import takes tens of milliseconds: it is imported if one exists."""
+    """Whether these are an array of `numpy.ma`. Its import takes tens of milliseconds: it is imported if one exists."""
     return type(values) is not np.ndarray and "numpy.ma" in sys.modules and isinstance(values, np.ma.MaskedArray)
 
 
