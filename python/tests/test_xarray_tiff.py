@@ -280,10 +280,10 @@ def test_missing_values_compare_with_the_stored_number(tmp_path):
 
 def test_floats_without_a_scale_are_the_stored_ones(tmp_path):
     path = tmp_path / "a.tif"
-    ps.save(path, np.full((1, 16, 16), -0.0, "f4"))
+    ps.save(path, np.tile(np.array([-0.0, 1.5], "f4"), (1, 16, 8)))
     for options in ({}, {"masked": True, "mask_and_scale": False}):
         values = xr.open_dataset(path, engine="penstock", **options)["band_data"].values
-        assert np.signbit(values).all()  # nothing was added to them
+        assert np.signbit(values[..., ::2]).all()  # nothing was added to them
 
 
 def test_an_open_image_is_shown(tmp_path):
