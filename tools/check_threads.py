@@ -17,7 +17,7 @@ STARTS = {
 # The files that may start some, each with the reason.
 ALLOWED = {
     "core/job.py": "a read with Python around it: on a thread of the engine it would wait for those that it reads with",
-    "target/adapters/event_loop.py": "the event loop of asynchronous stores, which must run while the caller waits for a read",
+    "target/adapters/event_loop.py": "the loop of asynchronous stores, which runs while the caller waits for a read",
     "interop/zarr/pipeline.py": "zarr-python calls it in its event loop, which must not wait for the engine",
 }
 

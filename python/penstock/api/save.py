@@ -97,6 +97,11 @@ def save(
         else:
             create_array(target, path, data=data, overwrite=True, progress=progress)
         return
+    _save_arrays(target, path, arrays, progress)
+
+
+def _save_arrays(target: Any, path: str, arrays: Mapping[str, Any], progress: Progress | bool | None) -> None:
+    """A group of new arrays, instead of a node that may be there."""
     check_name(target, path)
     for values in arrays.values():
         check_is_array(values)
