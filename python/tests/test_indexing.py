@@ -446,7 +446,7 @@ def test_tensors_of_one_element_select_as_ndarrays_do(key):
     array = ps.create_array({}, data=values, chunks=(2, 2))
     items = key if isinstance(key, tuple) else (key,)
     tensors, ndarrays = (tuple(map(kind, items)) for kind in (Tensor, np.asarray))
-    if np.ndim(key) == 2 and len(items) == 1:
+    if len(items) == 1 and np.ndim(key) == 2:
         with pytest.raises(ps.OutOfRangeError, match="one-dimensional"):
             array[tensors]
         return

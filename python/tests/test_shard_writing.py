@@ -298,7 +298,7 @@ def test_names_are_paths_uris_or_a_generator(tmp_path: Path) -> None:
         ({"files": "x*.npy", "order": "K"}, "order is"),
         ({"files": "x*.npy", "gaps": "some"}, "gaps must be"),
         ({"files": "x*.npy", "format": "csv"}, "format is one of"),
-        ({"files": ["a.raw"], "dtype": "no such"}, "dtype"),
+        ({"files": ["a.raw"], "dtype": "no such"}, "no data type named"),
         ({"files": ["a.raw"], "dtype": "S0"}, "no bytes"),
         ({"files": ["a.raw"], "dtype": "V0"}, "no bytes"),
         ({"files": ["a.raw"], "dtype": "f4", "offset": 1.5}, "offset must be a number of bytes"),

@@ -228,7 +228,7 @@ def test_masks_that_do_not_fit_are_refused(tmp_path):
         ps.save(tmp_path / "x.tif", values, mask=np.ones((32, 31), bool))
     with pytest.raises(ps.InvalidArgumentError, match="bool or integers"):
         ps.save(tmp_path / "x.tif", values, mask=np.ones((32, 32)))
-    with pytest.raises(ps.InvalidArgumentError, match="comes with data"):
+    with pytest.raises(ps.InvalidArgumentError, match="needs data="):
         ps.create_array(tmp_path / "x.tif", shape=(32, 32), dtype="u1", mask=np.ones((32, 32), bool))
     with ps.create_array(tmp_path / "x.tif", shape=(2, 32, 32), dtype="u1", interleave="band", mask=True) as a:
         with pytest.raises(ps.InvalidArgumentError, match="share a mask: all 2"):

@@ -111,6 +111,7 @@ result<std::shared_ptr<hdf5_reader>> hdf5_reader::open(std::shared_ptr<const sto
   const std::uint64_t known = whole ? size : head->bytes.size() / kPageBytes * kPageBytes;
   if (known != 0) PENSTOCK_TRY(made->pages_.add({0, known, false}, head->bytes));
   if (!is_known) made->pages_.expect(size - 1, 1);  // a shorter file fails before it is parsed
+  made->hopes_for_end_ = is_known && !whole;
   return made;
 }
 
@@ -140,6 +141,7 @@ void hdf5_reader::note_paging(hdf5_file& file) {
 }
 
 result<> hdf5_reader::fetch(std::span<const byte_range> ranges) {
+  hopes_for_end_ = false;
   auto read = read_ranges_and_wait(*from_, key_, ranges, &seen_);
   if (!read.ok()) {
     if (read.error().code() == errc::version_changed) return changed();

@@ -3,6 +3,7 @@
 #include <penstock/result.h>
 #include <penstock/store.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -95,7 +96,11 @@ class hdf5_reader {
     }
     const std::lock_guard lock(mutex_);
     auto made = parse_hdf5_in_rounds(
-        pages_, ahead_, [&] { return once(pages_); },
+        pages_, ahead_,
+        [&] {
+          if (hopes_for_end_) pages_.hope(pages_.size() - std::min(pages_.size(), kHopedEnd), kHopedEnd);
+          return once(pages_);
+        },
         [&](std::span<const byte_range> ranges) { return fetch(ranges); });
     forget_if_large();
     return made;
@@ -117,6 +122,7 @@ class hdf5_reader {
 
  private:
   static constexpr std::uint64_t kPageBytes = std::uint64_t{4} << 10;
+  static constexpr std::uint64_t kHopedEnd = std::uint64_t{16} << 10;
 
   hdf5_reader(std::shared_ptr<const store> from, std::string key, version seen, std::uint64_t size)
       : from_(std::move(from)), key_(std::move(key)), seen_(std::move(seen)), pages_(size, kPageBytes) {}
@@ -138,6 +144,7 @@ class hdf5_reader {
                     .most_before = std::uint64_t{8} << 10,
                     .allowance = std::uint64_t{1280} << 10};
   bool knows_paging_ = false;
+  bool hopes_for_end_ = false;  // many files end with metadata: the end is fetched with the first missing pages
   std::deque<std::weak_ptr<const held_bytes>> held_;  // of open arrays, oldest first; guarded by mutex_
 };
 

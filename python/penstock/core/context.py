@@ -26,8 +26,9 @@ class Context(_core.Context):
 
     Arrays keep the one they were opened with.
 
-    Use it as `ps.open(..., context=ctx)`, or make it current with `with ctx:`. Without either, arrays share a default
-    context, made when it is first needed. Thread-safe; a forked child starts with its own threads and empty caches.
+    Use it as `ps.open(..., context=ctx)`, or make it current with `with ctx:`, for this thread. (In Python without a
+    GIL, threads that start in the block inherit it.) Without either, arrays share a default context, made when it is
+    first needed. Thread-safe; a forked child starts with its own threads and empty caches.
 
     Sizes are numbers of bytes, or text: "2GiB", "500 MB".
 

@@ -213,7 +213,7 @@ class Group(_core.Group):
         exact: bool = False,
         **options: Any,
     ) -> Array:
-        """Open the array with that name; it is created if it does not exist. As in zarr-python.
+        """Open the array with that name, or create it if it does not exist.
 
         Parameters
         ----------

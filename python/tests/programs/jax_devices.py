@@ -94,7 +94,7 @@ with pytest.raises(ps.InvalidArgumentError, match="does not divide"):
 for other in (where / "text.zarr", *(ps.create_array({}, shape=3, dtype=name) for name in ("M8[s]", "m8[s]", "r32"))):
     with pytest.raises(ps.UnsupportedError, match="no elements of type"):
         penstock.jax.load(other, jax.devices()[0])
-for asked, name in (("nonsense", "nonsense"), ("M8[s]", r"datetime64\[s\]")):
-    with pytest.raises(ps.UnsupportedError, match=f"no elements of type {name}"):
+for asked, why in (("nonsense", "no data type named 'nonsense'"), ("M8[s]", r"no elements of type datetime64\[s\]")):
+    with pytest.raises(ps.UnsupportedError, match=why):
         penstock.jax.load(a, jax.devices()[0], dtype=asked)
 print("passed")
