@@ -11,7 +11,7 @@ import numpy as np
 
 from penstock import _core
 from penstock.core.array import Array
-from penstock.core.data_types import as_ndarray, is_masked
+from penstock.core.data_types import as_ndarray, is_masked, is_masked_array
 from penstock.core.errors import InvalidArgumentError, UnsupportedError
 from penstock.core.group import Group
 from penstock.geo import placed
@@ -60,7 +60,7 @@ def for_zarr(data: Any, given: dict[str, Any]) -> Any:
                 given["attributes"] = {**given["attributes"], "_ARRAY_DIMENSIONS": []}
         _warn_of_coordinates(data, set())
         data = as_ndarray(data)
-    if isinstance(data, np.ma.MaskedArray):
+    if is_masked_array(data):
         if not is_masked(data):
             return data.data
         if given["fill_value"] is None:
@@ -175,7 +175,7 @@ def _for_tiff(data: Any, options: dict[str, Any]) -> Any:
         if options.get("transform") is not None and data.attrs.get("AREA_OR_POINT") in ("Area", "Point"):
             add("area_or_point", data.attrs["AREA_OR_POINT"])
         values = as_ndarray(data)
-        if isinstance(values, np.ma.MaskedArray):
+        if is_masked_array(values):
             add("nodata", data.attrs.get("_FillValue", data.encoding.get("_FillValue")))
             values = _filled(values, options)
         elif options.get("nodata") is None:
@@ -183,7 +183,7 @@ def _for_tiff(data: Any, options: dict[str, Any]) -> Any:
         used = {_mapping_of(data), "band", *_COLUMNS, *_ROWS}
         _warn_of_coordinates(data, used if options.get("transform") is not None else {_mapping_of(data), "band"})
         return values
-    return _filled(data, options) if isinstance(data, np.ma.MaskedArray) else data
+    return _filled(data, options) if is_masked_array(data) else data
 
 
 def _filled(values: np.ma.MaskedArray[Any, Any], options: Mapping[str, Any]) -> np.ndarray[Any, Any]:

@@ -17,7 +17,7 @@ from penstock import _core
 from penstock.core.array import Array
 from penstock.core.context import Context, current_context
 from penstock.core.convert import as_dtype
-from penstock.core.data_types import is_masked
+from penstock.core.data_types import is_masked, is_masked_array
 from penstock.core.errors import ConflictError, Error, InvalidArgumentError, StorageError, UnsupportedError
 from penstock.core.sizes import counted
 from penstock.shards.files import complain, describe_all, refuse_others, side_by_side

@@ -13,6 +13,7 @@ from penstock.core.context import Context, current_context
 from penstock.core.errors import UnsupportedError
 from penstock.target import remote as _remote
 from penstock.target.adapters.fsspec import FsspecAdapter
+from penstock.target.adapters.icechunk import IcechunkAdapter
 from penstock.target.adapters.objects import AsyncObjectAdapter, ObjectAdapter
 from penstock.target.adapters.obstore import ObstoreAdapter
 from penstock.target.adapters.pinned import PinnedFsspecAdapter, stamp_of
