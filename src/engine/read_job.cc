@@ -69,6 +69,7 @@ void read_job::reset() {
     for (auto& each : workers_) each->scratch.forget_own_items();
   with_ = settings();
   profiler_.reset();
+  target_ = nullptr;
   flights_.clear();  // waits for storage cost more than an allocation; idle jobs hold little
   free_flights_.clear();
   for (auto& each : workers_) each->reset();
@@ -80,13 +81,14 @@ job::progress read_job::step(unsigned worker) {
   if (workers_[worker] == nullptr) workers_[worker] = state_->take_worker();
   cell_sink* const sink = with_.sink.get();
   const bool may_issue = may_send() && (sink == nullptr || sink->has_room());
-  const bool has_arrived = !arrived_.empty();
+  const bool held = is_held();
+  const bool has_arrived = !held && !arrived_.empty();
   // Requests are made before arrived bytes are processed, so that others are in flight during a decode.
   if (!has_arrived && sink != nullptr && !advancing_ && !sunk_ && sink->can_advance()) {
     advance_sink(lock, false);
   } else if (!stopping() && next_index_ < index_count_ && may_issue) {
     issue_index(lock, worker);
-  } else if (!stopping() && current_ != nullptr && may_issue && take_buffer()) {
+  } else if (!stopping() && current_ != nullptr && may_issue && may_fetch(held) && take_buffer()) {
     issue_fetch(lock, worker);
   } else if (!stopping() && (may_issue || !has_arrived) && may_plan()) {
     run_planner(lock);
@@ -114,6 +116,21 @@ job::progress read_job::step(unsigned worker) {
     wake();
   }
   return progress::worked;
+}
+
+// Whether arrived bytes have no target yet. Called with the lock held.
+bool read_job::is_held() noexcept {
+  // Workers read the sources without the lock.
+  if (target_ != nullptr && active_ == 0) {
+    sources_.front().to = std::exchange(target_, nullptr);
+    with_.waits_for_target = false;
+  }
+  return with_.waits_for_target && !stopping();
+}
+
+// Without a target, requests are made, and nothing is filled. Called with the lock held.
+bool read_job::may_fetch(bool held) const noexcept {
+  return !held || current_->plan.fetches[current_->next_fetch].what != request::none;
 }
 
 bool read_job::is_exhausted() const noexcept {
@@ -191,6 +208,14 @@ void read_job::finish(guard& lock) {
   ended_.notify_all();
   lock.unlock();
   for (auto& each : then) each();
+}
+
+void read_job::give_target(std::byte* to) {
+  const guard lock(mutex_);
+  if (done()) return;
+  target_ = to;
+  somebody_idles_ = false;
+  wake();
 }
 
 void read_job::cancel() noexcept {

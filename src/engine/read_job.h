@@ -55,6 +55,7 @@ class read_job final : public job, private completion_sink {
     std::shared_ptr<cell_sink> sink;         ///< receives the cells; null: they are decoded into host memory
     std::shared_ptr<item_arena> arena;       ///< for items of variable length; null: each worker's own, cell by cell
     std::span<std::uint8_t> missing;         ///< empty, or one flag for each source: 1 if its first object is absent
+    bool waits_for_target = false;           ///< nothing is decoded before `give_target`; one source, without a target
     std::string note;                        ///< added to the error, for reads that end far from their caller
     std::shared_ptr<const void> keep_alive;  ///< released at the end of the read
   };
@@ -82,6 +83,8 @@ class read_job final : public job, private completion_sink {
 
   progress step(unsigned worker) override;
 
+  /// For `waits_for_target`: the memory of the elements, once.
+  void give_target(std::byte* to);
   /// Stops issuing requests; those in flight are waited for.
   void cancel() noexcept;
   /// A sink may continue: wakes idle workers.
@@ -125,6 +128,8 @@ class read_job final : public job, private completion_sink {
   // The next step, and the end: read_job.cc. A function that takes `guard` returns with the lock held; comments state
   // which of them are called without it.
   bool stopping() const noexcept { return stop_.load(std::memory_order_relaxed); }
+  bool is_held() noexcept;
+  bool may_fetch(bool held) const noexcept;
   bool may_plan() const noexcept;
   bool is_exhausted() const noexcept;
   void advance_sink(guard& lock, bool last);
@@ -233,6 +238,7 @@ class read_job final : public job, private completion_sink {
   std::atomic<bool> stop_{false};
   std::atomic<bool> finished_{true};
   bool cancelled_ = false;
+  std::byte* target_ = nullptr;            // given, for the next step
   read_buffer* sink_buffer_ = nullptr;     // memory of the sink for the next request
   bool advancing_ = false, sunk_ = false;  // a worker is in the sink's advance; all cells were passed to it
   std::vector<std::function<void()>> then_;

@@ -9,7 +9,12 @@
 #include <random>
 
 #include <penstock/penstock.h>
+#include "api/read_source.h"
+#include "array/strided_copy.h"
 #include "contract/fault_store.h"
+#include "engine/array_state.h"
+#include "engine/context_state.h"
+#include "engine/read_job.h"
 #include "support/cases.h"
 #include "support/deterministic_executor.h"
 #include "support/model_array.h"
@@ -209,6 +214,58 @@ TEST(Schedules, ACancelledReadEndsAtOnceAndTheNextSucceeds) {
     ASSERT_EQ(s.values, s.model.select(s.resolved)) << "seed " << seed;
   }
   EXPECT_GT(cancelled, kSeeds / 10);
+}
+
+// A job whose target is given before some step, or when it can do nothing without it.
+void reads_after_its_target_is_given(scene& s, bool cancels) {
+  const std::uint32_t item = s.array->type().item_bytes();
+  s.values.assign(*element_count(s.resolved.shape) * item, std::byte{0xEE});
+  const std::vector<std::byte> untouched = s.values;
+  const source from = source_of(s.array->state(), s.resolved, c_order_strides(s.resolved.shape, item), nullptr);
+  const auto job = std::make_shared<read_job>(s.array->context()->state());
+  read_job::settings settings;
+  settings.workers = 3;
+  settings.io_concurrency = 4;
+  settings.limits.trim_cells = settings.limits.whole_objects = true;
+  settings.waits_for_target = true;
+  job->begin({&from, 1}, settings);
+  const std::uint64_t give_at = s.random() % 40;
+  bool is_given = false;
+  const auto give = [&] {
+    ASSERT_EQ(s.values, untouched);
+    is_given = true;
+    if (cancels) return job->cancel();
+    job->give_target(s.values.data());
+  };
+  s.executor->between = [&](std::uint64_t step) {
+    if (step == give_at) give();
+  };
+  s.executor->run(job, 3, {}, {});
+  if (!is_given) {
+    ASSERT_FALSE(job->done());
+    give();
+    s.executor->run(job, 3, {}, {});
+  }
+  ASSERT_TRUE(job->done());
+  const auto outcome = job->outcome();
+  if (cancels) {
+    ASSERT_EQ(outcome.error().code(), errc::cancelled);
+    ASSERT_EQ(s.values, untouched);
+    return;
+  }
+  ASSERT_TRUE(outcome.ok()) << outcome.error().to_string();
+  ASSERT_EQ(s.values, s.model.select(s.resolved));
+}
+
+TEST(Schedules, AReadMayBeginBeforeItsTargetExists) {
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    fault_script script = deferred();
+    script.lends = seed % 2 == 0;
+    script.versions = seed % 3 != 0;
+    script.change = seed % 5 == 0 ? 100 : 0;
+    scene s(seed, script);
+    ASSERT_NO_FATAL_FAILURE(reads_after_its_target_is_given(s, seed % 7 == 0)) << "seed " << seed;
+  }
 }
 
 }  // namespace

@@ -70,6 +70,7 @@ result<std::vector<sample_axis>> places_of(const std::vector<loader_array>& arra
 
 struct chunk_sizes {
   std::uint64_t sample = 0, block = 0;  ///< bytes of the chunks of one sample at most, and of a block's
+  bool crosses = false;                 ///< whether a sample may have chunks of several blocks
 };
 
 result<chunk_sizes> sizes_of(const std::vector<loader_array>& arrays, std::span<const sample_axis> places,
@@ -93,6 +94,7 @@ result<chunk_sizes> sizes_of(const std::vector<loader_array>& arrays, std::span<
       const std::uint64_t cells =
           axis.is_uniform() ? sample_space::most_blocks(of, std::max<std::uint64_t>(longest, 1))
                             : std::min(axis.cells(), of.crop / std::max<std::uint64_t>(shortest_cell(axis), 1) + 2);
+      out.crosses = out.crosses || cells > 1;
       fits = fits && checked_mul(count, cells, count) && checked_mul(block, std::max(of.block, longest), block);
     }
     std::uint64_t sample = 0;
@@ -151,6 +153,7 @@ result<loader> loader::make(std::vector<loader_array> arrays, std::vector<loader
   const std::uint64_t held = made.window_bytes / std::max<std::uint64_t>(bytes.block, 1);
   const std::uint64_t ahead = std::max(held / 4, std::min(saturating_mul(held, 5) / 8, kBlocksAhead));
   const std::uint64_t blocks = std::max<std::uint64_t>(1, held - ahead);
+  if (!bytes.crosses) made.early_bytes = std::min(ahead, kBlocksAhead) * bytes.block / 2;
   const std::uint64_t all_blocks = made.space ? made.space->blocks() : ~std::uint64_t{0};
   made.lanes = kMostLanes;
   while (made.lanes > 1 && made.lanes * kLeastOpenBlocks > std::min(blocks, all_blocks)) made.lanes /= 2;

@@ -152,7 +152,8 @@ result<> loader_state::start(const loader_position& from) {
   const std::uint64_t limit = std::max(what_.window_bytes / share, what_.sample_chunk_bytes);
   if (!window_ || window_limit_ != limit) {
     const context_state& with = arrays_[0].context()->state();
-    auto made = std::make_shared<loader_window>(arrays_, limit, std::max(with.io_concurrency(), 2 * with.threads()));
+    auto made = std::make_shared<loader_window>(arrays_, limit, what_.early_bytes / share,
+                                                std::max(with.io_concurrency(), 2 * with.threads()));
     const std::lock_guard lock(mutex_);
     window_.swap(made);
     window_limit_ = limit;

@@ -31,6 +31,7 @@ class loader_state {
     std::optional<sample_space> space;  ///< none: drawn for each epoch
     std::uint64_t sample_count = 0;
     std::uint64_t window_bytes = 0, sample_chunk_bytes = 0;  ///< at most; and at least, for the chunks of one sample
+    std::uint64_t early_bytes = 0;  ///< of the window, for encoded bytes of chunks that are requested early
     std::uint64_t lanes = 1, open_blocks = 1;
   };
   explicit loader_state(parts what);

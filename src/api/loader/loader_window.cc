@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/checked.h"
 #include "engine/array_state.h"
 #include "plan/rechunk_plan.h"
 
@@ -13,6 +14,22 @@ namespace penstock::inline v0 {
 namespace {
 
 constexpr std::chrono::milliseconds kBetweenQuestions{20};
+/// Encoded bytes are counted as this part of the decoded ones, or more: chunks may be larger than those before.
+constexpr std::uint64_t kLeastPart = 4;
+
+std::uint64_t bytes_of(const dtype& type, const extents& shape) {
+  std::uint64_t bytes = type.item_bytes();
+  for (const std::uint64_t length : shape) bytes *= length;
+  return bytes;
+}
+
+// Early reads would take memory from chunks that stay for the next epoch, if all of them fit.
+std::uint64_t early_limit(const std::vector<array>& arrays, std::uint64_t limit, std::uint64_t early) {
+  std::uint64_t bytes = 0;
+  for (const array& each : arrays) bytes = saturating_add(bytes, bytes_of(each.type(), each.shape()));
+  const bool is_possible = std::any_of(arrays.begin(), arrays.end(), early_read::is_possible);
+  return is_possible && bytes > limit ? early : 0;
+}
 
 }  // namespace
 
@@ -23,14 +40,17 @@ std::uint64_t longest_cell(const grid_axis& of) {
   return longest;
 }
 
-loader_window::loader_window(const std::vector<array>& arrays, std::uint64_t limit_bytes, unsigned most_reads)
-    : limit_(limit_bytes), most_reads_(most_reads) {
+loader_window::loader_window(const std::vector<array>& arrays, std::uint64_t limit_bytes, std::uint64_t early_bytes,
+                             unsigned most_reads)
+    : early_limit_(early_limit(arrays, limit_bytes, early_bytes)),
+      limit_(limit_bytes - early_limit_),
+      most_reads_(most_reads) {
   chunk_number first = 0;
   for (const array& each : arrays) {
     const chunk_grid& grid = each.state().layout->grid();
     std::uint64_t bytes = each.type().item_bytes();
     for (std::size_t d = 0; d < grid.rank(); ++d) bytes *= longest_cell(grid.axis(d));
-    sources_.push_back({&each, first, bytes, {}});
+    sources_.push_back({&each, first, bytes, early_limit_ != 0 && early_read::is_possible(each), {}});
     first += grid.cells();
   }
 }
@@ -39,7 +59,7 @@ void loader_window::begin(std::vector<chunk_number> uses, std::vector<std::uint6
   uses_ = std::move(uses);
   samples_ = std::move(samples);
   next_.assign(uses_.size(), kNever);
-  ahead_ = released_ = 0;
+  ahead_ = released_ = next_early_ = 0;
   sample_ = 0;
   was_read_.assign(uses_.size(), false);
   std::unordered_map<chunk_number, std::uint64_t> later;
@@ -87,7 +107,7 @@ std::size_t loader_window::source_of(chunk_number which) const noexcept {
 result<> loader_window::read_ahead() {
   const auto has_ended = [&](chunk_number which) {
     const auto at = chunks_.find(which);
-    return at == chunks_.end() || !at->second.reading || at->second.read.done();
+    return at == chunks_.end() || at->second.is_here();
   };
   while (!under_way_.empty() && has_ended(under_way_.front())) under_way_.pop_front();
   while (ahead_ < uses_.size() && under_way_.size() < most_reads_) {
@@ -98,14 +118,36 @@ result<> loader_window::read_ahead() {
       const std::size_t owner = source_of(which);
       output_block memory;
       PENSTOCK_ASSIGN(const bool is_room, make_room(owner, memory));
-      if (!is_room) return {};
+      if (!is_room) break;
       PENSTOCK_TRY(start(which, owner, std::move(memory), was_read_[ahead_]));
     }
     if (next_[ahead_] != kNever) was_read_[next_[ahead_]] = starts || was_read_[ahead_];
     set_uses(which, chunks_.at(which), ahead_ + 1, next_[ahead_]);
     ++ahead_;
   }
+  return request_early();
+}
+
+// Requests the chunks after those that have memory.
+result<> loader_window::request_early() {
+  next_early_ = std::max(next_early_, ahead_);
+  for (; early_limit_ != 0 && next_early_ < uses_.size(); ++next_early_) {
+    const chunk_number which = uses_[next_early_];
+    const std::size_t owner = source_of(which);
+    if (!sources_[owner].is_early || chunks_.contains(which) || early_.contains(which)) continue;
+    const std::uint64_t bytes = likely_bytes(sources_[owner].cell_bytes);
+    if (early_bytes_ + bytes > early_limit_ || under_way_.size() + early_.size() >= most_reads_) break;
+    PENSTOCK_ASSIGN(early_read read, early_read::begin(*sources_[owner].from, box_of_chunk(which, owner)));
+    early_.emplace(which, early_chunk{std::move(read), bytes});
+    early_bytes_ += bytes;
+  }
   return {};
+}
+
+std::uint64_t loader_window::likely_bytes(std::uint64_t decoded) const noexcept {
+  if (decoded_bytes_ == 0) return decoded;
+  const double ratio = static_cast<double>(encoded_bytes_) / static_cast<double>(decoded_bytes_);
+  return std::max(decoded / kLeastPart, static_cast<std::uint64_t>(static_cast<double>(decoded) * ratio));
 }
 
 // The chunk that is needed latest, except those of the current sample.
@@ -150,40 +192,51 @@ result<bool> loader_window::make_room(std::size_t owner, output_block& out) {
 
 result<> loader_window::start(chunk_number which, std::size_t owner, output_block memory, bool again) {
   const array& from = *sources_[owner].from;
-  const box place = box_of(from.state().layout->grid(), which - sources_[owner].first);
-  resolved_selection chunk_box;
-  chunk_box.shape = place.size;
-  for (std::size_t d = 0; d < place.size.size(); ++d) {
-    chunk_box.from.push_back({static_cast<std::int64_t>(place.origin[d]), 1, place.size[d]});
-    chunk_box.axis.push_back(static_cast<std::int8_t>(d));
-  }
-  read_options options;
-  options.threads = 1;
+  const resolved_selection chunk_box = box_of_chunk(which, owner);
   chunk& made = add_chunk(which);
   made.memory = std::move(memory);
   made.owner = owner;
   set_uses(which, made, 0, ahead_);
-  auto read = from.read_async(chunk_box, tensor_view::contiguous(made.memory.data(), from.type(), place.size), options);
-  if (!read.ok()) {
-    drop(which);
-    return std::move(read).error();
+  if (auto early = early_.extract(which)) {
+    early_bytes_ -= early.mapped().bytes;
+    made.early.emplace(std::move(early.mapped().read));
+    made.early->give_target(made.memory.data());
+  } else {
+    read_options options;
+    options.threads = 1;
+    const auto to = tensor_view::contiguous(made.memory.data(), from.type(), chunk_box.shape);
+    auto read = from.read_async(chunk_box, to, options);
+    if (!read.ok()) {
+      drop(which);
+      return std::move(read).error();
+    }
+    made.read = std::move(*read);
   }
-  made.read = std::move(*read);
   made.reading = true;
   under_way_.push_back(which);
   const std::lock_guard lock(mutex_);
   ++counts_.chunks_read;
   counts_.chunks_again += again ? 1 : 0;
-  std::uint64_t bytes = from.type().item_bytes();
-  for (const std::uint64_t length : place.size) bytes *= length;
-  counts_.bytes_read += bytes;
+  counts_.bytes_read += bytes_of(from.type(), chunk_box.shape);
   return {};
+}
+
+resolved_selection loader_window::box_of_chunk(chunk_number which, std::size_t owner) const {
+  const box place = box_of(sources_[owner].from->state().layout->grid(), which - sources_[owner].first);
+  resolved_selection out;
+  out.shape = place.size;
+  for (std::size_t d = 0; d < place.size.size(); ++d) {
+    out.from.push_back({static_cast<std::int64_t>(place.origin[d]), 1, place.size[d]});
+    out.axis.push_back(static_cast<std::int8_t>(d));
+  }
+  return out;
 }
 
 void loader_window::drop(chunk_number which) {
   const auto at = chunks_.find(which);
   chunk& of = at->second;
   of.read = ticket();  // cancelled, and waited for: it writes to the memory
+  of.early.reset();
   idle_order_ = by_next_use_.extract(order_of(which, of));
   sources_[of.owner].free.push_back(std::move(of.memory));
   idle_chunk_ = chunks_.extract(at);
@@ -193,7 +246,7 @@ bool loader_window::are_here(std::uint64_t first, std::uint64_t last) const {
   if (last > ahead_) return false;
   for (std::uint64_t use = first; use < last; ++use) {
     const auto at = chunks_.find(uses_[use]);
-    if (at == chunks_.end() || (at->second.reading && !at->second.read.done())) return false;
+    if (at == chunks_.end() || !at->second.is_here()) return false;
   }
   return true;
 }
@@ -205,16 +258,15 @@ result<> loader_window::wait(std::uint64_t first, std::uint64_t last, const std:
       if (use < ahead_) break;
       // The maximum number of reads is running: wait for the oldest one. (All uses before this one are done.)
       if (under_way_.empty()) return error(errc::internal, "nothing is read for a sample");
-      chunks_.at(under_way_.front()).read.wait_for(kBetweenQuestions);
+      chunks_.at(under_way_.front()).under_way().wait_for(kBetweenQuestions);
       if (!may_go_on()) return error(errc::cancelled, "the loader was stopped");
     }
     chunk& of = chunks_.at(uses_[use]);
     if (!of.reading) continue;
-    while (!of.read.wait_for(kBetweenQuestions))
+    while (!of.under_way().wait_for(kBetweenQuestions))
       if (!may_go_on()) return error(errc::cancelled, "the loader was stopped");
-    const auto outcome = of.read.wait();
-    of.reading = false;
-    of.read = ticket();
+    const auto outcome = of.under_way().wait();
+    end_read(of, outcome.ok());
     if (!outcome.ok()) {
       error why = outcome.error().clone();
       drop(uses_[use]);
@@ -224,9 +276,22 @@ result<> loader_window::wait(std::uint64_t first, std::uint64_t last, const std:
   return {};
 }
 
+void loader_window::end_read(chunk& of, bool ended_well) {
+  if (of.early && ended_well) {
+    encoded_bytes_ += of.early->encoded_bytes();
+    decoded_bytes_ += sources_[of.owner].cell_bytes;
+  }
+  of.reading = false;
+  of.read = ticket();
+  of.early.reset();
+}
+
 void loader_window::stop() {
+  for (auto& [number, each] : early_) each.read.under_way().cancel();
   for (auto& [number, each] : chunks_)
-    if (each.reading) each.read.cancel();
+    if (each.reading) each.under_way().cancel();
+  early_.clear();
+  early_bytes_ = 0;
   std::vector<chunk_number> unfinished;
   for (auto& [number, each] : chunks_)
     if (each.reading) unfinished.push_back(number);

@@ -14,6 +14,7 @@
 #include <penstock/array.h>
 #include <penstock/extend/chunk_grid.h>
 #include <penstock/loader.h>
+#include "api/early_read.h"
 #include "base/output_pool.h"
 
 namespace penstock::inline v0 {
@@ -27,14 +28,20 @@ std::uint64_t longest_cell(const grid_axis& of);
 /// permits, `wait` and `release` follow. Memory is taken from chunks without a further use, then from the chunk whose
 /// next use is farthest (L. Belady, IBM Systems Journal 5 (1966) 78). The choice is that of the time of the use for
 /// which the chunk is read. So the read begins after the preceding use of the dropped chunk, and no chunk is read more
-/// often than without reading ahead. One thread at a time; `counts` from any.
+/// often than without reading ahead.
+///
+/// Chunks of stores that complete later are requested before that (`early_read`): a part of the memory is for their
+/// encoded bytes, which are usually fewer, so that more requests are in flight.
+///
+/// One thread at a time; `counts` from any.
 class loader_window {
  public:
   /// A chunk of one of the arrays: the first array's chunks have the first numbers.
   using chunk_number = std::uint64_t;
 
-  /// `most_reads` run at a time.
-  loader_window(const std::vector<array>& arrays, std::uint64_t limit_bytes, unsigned most_reads);
+  /// `most_reads` run at a time. `early_bytes` of the limit are for encoded bytes, if an array can be read early.
+  loader_window(const std::vector<array>& arrays, std::uint64_t limit_bytes, std::uint64_t early_bytes,
+                unsigned most_reads);
   loader_window(const loader_window&) = delete;
   loader_window& operator=(const loader_window&) = delete;
 
@@ -63,6 +70,7 @@ class loader_window {
     const array* from;
     chunk_number first;
     std::uint64_t cell_bytes;  ///< bytes of the largest chunk
+    bool is_early;             ///< its chunks are requested before there is memory for them
     std::vector<output_block> free;
   };
   struct chunk {
@@ -72,6 +80,14 @@ class loader_window {
     std::uint64_t last_use = 0;  ///< before `ahead_`, plus one; 0: none
     bool reading = false;
     ticket read;
+    std::optional<early_read> early;  ///< in place of `read`
+    ticket& under_way() noexcept { return early ? early->under_way() : read; }
+    bool is_here() const noexcept { return !reading || (early ? early->done() : read.done()); }
+  };
+  /// A chunk that was requested, and the bytes that are counted for it.
+  struct early_chunk {
+    early_read read;
+    std::uint64_t bytes;
   };
   static constexpr std::uint64_t kNever = ~std::uint64_t{0};
   /// By next use; among chunks without one, the last used one comes first.
@@ -83,6 +99,10 @@ class loader_window {
   std::size_t source_of(chunk_number which) const noexcept;
   result<bool> make_room(std::size_t owner, output_block& out);
   result<> start(chunk_number which, std::size_t owner, output_block memory, bool again);
+  resolved_selection box_of_chunk(chunk_number which, std::size_t owner) const;
+  result<> request_early();
+  std::uint64_t likely_bytes(std::uint64_t decoded) const noexcept;
+  void end_read(chunk& of, bool ended_well);
   chunk& add_chunk(chunk_number which);
   void drop(chunk_number which);
   std::optional<chunk_number> least_needed() const;
@@ -90,7 +110,7 @@ class loader_window {
   void add_bytes(std::int64_t bytes);
 
   std::vector<source> sources_;
-  const std::uint64_t limit_;
+  const std::uint64_t early_limit_, limit_;  ///< of encoded bytes, and of decoded chunks
   const std::size_t most_reads_;
   std::vector<chunk_number> uses_;
   std::vector<std::uint64_t> next_;  ///< for each use: the next one of the same chunk, or kNever
@@ -106,6 +126,11 @@ class loader_window {
   chunk_order::node_type idle_order_;
   std::deque<chunk_number> under_way_;
   std::uint64_t bytes_ = 0;
+  std::unordered_map<chunk_number, early_chunk> early_;
+  std::uint64_t next_early_ = 0;  ///< the first use that was not requested
+  std::uint64_t early_bytes_ = 0;
+  // Of the reads that have ended: encoded and decoded bytes.
+  std::uint64_t encoded_bytes_ = 0, decoded_bytes_ = 0;
 
   mutable std::mutex mutex_;  // protects the members below
   loader_counts counts_;
