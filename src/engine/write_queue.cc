@@ -1,6 +1,7 @@
 #include "engine/write_queue.h"
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -18,6 +19,10 @@ namespace {
 
 /// Failures that `flush` returns with all their notes; further ones with a line each.
 constexpr std::size_t kMostInFull = 16;
+/// A queue without work begins when no caller has added a write for this long, or after the longest delay: the encoders
+/// would take the cores and the memory bandwidth of the callers, who copy their values meanwhile.
+constexpr std::chrono::milliseconds kQuiet{1};
+constexpr std::chrono::milliseconds kLongestDelay{50};
 
 // The first note is that of the innermost layer: it has the key.
 std::string in_short(const error& what) {
@@ -36,10 +41,27 @@ struct queued_write::shared_state {
   std::deque<std::shared_ptr<queued_write>> waiting;  // the first one is running
   std::vector<std::shared_ptr<queued_write>> failed;  // writes whose outcome was not queried
   std::uint64_t held_bytes = 0;
+  std::uint64_t pushes = 0;
+  std::size_t copying = 0;  // callers that have room, and have not added their write
   bool running = false;
+  bool is_awaited = false;  // somebody waits for a write, or for room
+
+  void hurry() {
+    is_awaited = true;
+    changed.notify_all();
+  }
+
+  void let_callers_copy(std::unique_lock<std::mutex>& lock) {
+    for (auto delay = kQuiet; delay <= kLongestDelay && !is_awaited; delay += kQuiet) {
+      const std::uint64_t before = pushes;
+      changed.wait_for(lock, kQuiet, [&] { return is_awaited; });
+      if (copying == 0 && pushes == before) return;
+    }
+  }
 
   static void serve(const std::shared_ptr<shared_state>& self) {
     std::unique_lock lock(self->mutex);
+    self->let_callers_copy(lock);
     while (!self->waiting.empty()) {
       const std::shared_ptr<queued_write> next = self->waiting.front();
       lock.unlock();
@@ -85,6 +107,7 @@ result<> queued_write::wait() {
   } else {
     lock.lock();
   }
+  if (!outcome_) of_->hurry();
   of_->changed.wait(lock, [&] { return outcome_.has_value(); });
   if (!std::exchange(was_told_, true)) std::erase_if(of_->failed, [&](const auto& each) { return each.get() == this; });
   if (outcome_->ok()) return {};
@@ -94,6 +117,7 @@ result<> queued_write::wait() {
 bool queued_write::wait_for(std::chrono::nanoseconds timeout) {
   if (is_of_parent()) return true;
   std::unique_lock lock(of_->mutex);
+  if (!outcome_) of_->hurry();
   return of_->changed.wait_for(lock, timeout, [&] { return outcome_.has_value(); });
 }
 
@@ -120,15 +144,18 @@ result<> write_queue::make_room(std::uint64_t bytes) {
   const auto fits = [&] {
     return state.held_bytes == 0 || bytes <= state.most_bytes - std::min(state.most_bytes, state.held_bytes);
   };
+  if (!fits()) state.hurry();
   wait_until(lock, state.changed, stop, [&] { return fits() || stop.stop_requested(); });
   if (!fits()) return error(errc::cancelled, "the wait for earlier writes was interrupted");
   state.held_bytes += bytes;
+  ++state.copying;
   return {};
 }
 
 void write_queue::give_back(std::uint64_t bytes) {
   const std::lock_guard lock(state_->mutex);
   state_->held_bytes -= bytes;
+  --state_->copying;
   state_->changed.notify_all();
 }
 
@@ -136,7 +163,10 @@ std::shared_ptr<queued_write> write_queue::push(std::uint64_t bytes, queued_writ
   auto made = std::make_shared<queued_write>(state_, bytes, std::move(work));
   const std::lock_guard lock(state_->mutex);
   state_->waiting.push_back(made);
+  --state_->copying;
+  ++state_->pushes;
   if (state_->running) return made;
+  state_->is_awaited = false;
   try {
     // Never joined: the thread that drops the last context may hold a lock that this one needs for its end (Python's
     // lock).
@@ -158,6 +188,7 @@ result<> write_queue::flush() {
   const std::shared_ptr<queued_write> last = state_->waiting.empty() ? nullptr : state_->waiting.back();
   std::stop_source stop = stop_of_wait();
   const auto done = [&] { return last == nullptr || last->outcome_.has_value(); };
+  if (!done()) state_->hurry();
   wait_until(lock, state_->changed, stop, [&] { return done() || stop.stop_requested(); });
   if (!done()) return error(errc::cancelled, "the wait for earlier writes was interrupted");
   const auto failed = std::exchange(state_->failed, {});

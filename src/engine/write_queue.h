@@ -56,7 +56,8 @@ class queued_write {
 };
 
 /// Runs writes one after the other, in the order of their arrival, on a thread of its own, so that callers do not wait
-/// for storage. The bytes of waiting writes are bounded: above the bound, callers wait. Thread-safe.
+/// for storage. The bytes of waiting writes are bounded: above the bound, callers wait. The first write of a burst begins
+/// when the callers pause or somebody waits, at most 50 ms later. Thread-safe.
 ///
 /// The thread runs while there are writes, and may outlive the queue. The work of a write owns all that it needs,
 /// including its context.
@@ -70,7 +71,7 @@ class write_queue {
   /// others.
   /// \error cancelled  This thread's wait was interrupted (base/waiting.h).
   result<> make_room(std::uint64_t bytes);
-  /// Returns the bytes that `make_room` counted.
+  /// Returns the bytes that `make_room` counted, if no write is added.
   void give_back(std::uint64_t bytes);
   /// Adds a write that holds `bytes`, which `make_room` counted.
   std::shared_ptr<queued_write> push(std::uint64_t bytes, queued_write::work_fn work);

@@ -68,6 +68,17 @@ TEST(WriteQueue, WritesInOrderAndEndsItsIdleThread) {
   for (int i = 0; i < 150; ++i) EXPECT_EQ(order[static_cast<std::size_t>(i)], i);
 }
 
+TEST(WriteQueue, AWriteBeginsWhileAnotherCallerKeepsCopying) {
+  write_queue queue(100);
+  ASSERT_TRUE(queue.make_room(10).ok());  // a copy that does not end
+  gate opened;
+  push(queue, 10, [&] { return opened.pass(); });
+  opened.wait_for_one();  // nobody waits for the write itself
+  opened.open();
+  EXPECT_TRUE(queue.flush().ok());
+  queue.give_back(10);
+}
+
 TEST(WriteQueue, ACallerAboveTheLimitWaits) {
   write_queue queue(100);
   gate closed;
