@@ -44,7 +44,7 @@ struct queued_write::shared_state {
   std::uint64_t pushes = 0;
   std::size_t copying = 0;  // callers that have room, and have not added their write
   bool running = false;
-  bool is_awaited = false;  // somebody waits for a write, or for room
+  bool is_awaited = false;  // a caller waits for a write, or for room
 
   void hurry() {
     is_awaited = true;

@@ -56,8 +56,8 @@ class queued_write {
 };
 
 /// Runs writes one after the other, in the order of their arrival, on a thread of its own, so that callers do not wait
-/// for storage. The bytes of waiting writes are bounded: above the bound, callers wait. The first write of a burst begins
-/// when the callers pause or somebody waits, at most 50 ms later. Thread-safe.
+/// for storage. The bytes of waiting writes are bounded: above the bound, callers wait. The first write of a burst
+/// begins when the callers pause or one of them waits, at most 50 ms later. Thread-safe.
 ///
 /// The thread runs while there are writes, and may outlive the queue. The work of a write owns all that it needs,
 /// including its context.

@@ -73,7 +73,7 @@ TEST(WriteQueue, AWriteBeginsWhileAnotherCallerKeepsCopying) {
   ASSERT_TRUE(queue.make_room(10).ok());  // a copy that does not end
   gate opened;
   push(queue, 10, [&] { return opened.pass(); });
-  opened.wait_for_one();  // nobody waits for the write itself
+  opened.wait_for_one();  // without a call that waits for the write
   opened.open();
   EXPECT_TRUE(queue.flush().ok());
   queue.give_back(10);
