@@ -1,8 +1,8 @@
 """Background writes to a store whose puts take a while: how long the caller is blocked, compared with copies.
 
 The values of one turn fit in the queue, and each write is one chunk. A copy is written to reused memory, like the
-queue's. The queue's thread encodes and stores when the caller pauses, or 50 ms after the first write: from then on, on a
-machine without an idle core, the wall clock of a turn includes that work. It always includes other processes. The
+queue's. The queue's thread encodes and stores when the caller pauses, or 50 ms after the first write: from then on, on
+a machine without an idle core, the wall clock of a turn includes that work. It always includes other processes. The
 processor time of the calling thread does not.
 """
 
