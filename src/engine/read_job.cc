@@ -108,6 +108,7 @@ job::progress read_job::step(unsigned worker) {
   } else if (sink == nullptr || advancing_ || sunk_ || !sink->can_advance()) {
     // A sink that just refused a buffer may have work.
     somebody_idles_ = true;
+    if (held && with_.keep_alive) state_->give_worker(std::move(workers_[worker]));  // other reads use its memory
     return progress::idle;
   }
   // The finished work may have created work for idle workers, or ended the read.

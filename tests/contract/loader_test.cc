@@ -60,6 +60,23 @@ result<std::vector<std::int32_t>> take_all(loader& from) {
   }
 }
 
+/// Delivers the deferred requests of a store, in a random order, on a thread of its own.
+class deliveries {
+ public:
+  explicit deliveries(std::shared_ptr<fault_store> of)
+      : of_(std::move(of)), thread_([this](const std::stop_token& stop) {
+          std::mt19937_64 random(1);
+          while (!stop.stop_requested()) {
+            std::this_thread::yield();
+            of_->deliver_one(random());
+          }
+        }) {}
+
+ private:
+  std::shared_ptr<fault_store> of_;
+  std::jthread thread_;
+};
+
 std::vector<std::int32_t> numbers_to(std::int32_t end) {
   std::vector<std::int32_t> out;
   for (std::int32_t i = 0; i < end; ++i) out.push_back(i);
@@ -94,10 +111,9 @@ TEST(Loader, ReturnsEachSampleOnceForAnyWindowAndThreads) {
   }
 }
 
-TEST(Loader, CanBeStoppedAndStartedAtAnyMoment) {
-  const array from = rows_in(make_memory_store());
+void stop_and_start_at_any_moment(const array& from, const loader_options& options) {
   for (int round = 0; round < 60; ++round) {
-    auto made = rows_of(from);
+    auto made = rows_of(from, options);
     ASSERT_TRUE(made.ok());
     ASSERT_TRUE(made->start({}).ok());
     for (int i = 0; i < round % 5; ++i) ASSERT_TRUE(made->next().ok());
@@ -106,6 +122,54 @@ TEST(Loader, CanBeStoppedAndStartedAtAnyMoment) {
     const auto got = take_all(*made);
     ASSERT_TRUE(got.ok());
     EXPECT_EQ(got->size(), kRows);
+  }
+}
+
+TEST(Loader, CanBeStoppedAndStartedAtAnyMoment) { stop_and_start_at_any_moment(rows_in(make_memory_store()), {}); }
+
+// 48 chunks, in a window of 16.
+loader_options small_window() {
+  loader_options out;
+  out.window_bytes = 16 * 4 * 5 * 4;
+  return out;
+}
+
+array deferred_rows(const std::shared_ptr<fault_store>& in) {
+  context_options with;
+  with.threads = 2;
+  open_options how;
+  how.context = context::make(with).value();
+  return open_array(in, how).value();
+}
+
+TEST(Loader, CanBeStoppedAndStartedWithRequestsInFlight) {
+  const auto inner = make_memory_store();
+  rows_in(inner);
+  fault_script script;
+  script.deferred = true;
+  const auto late = std::make_shared<fault_store>(inner, script);
+  const deliveries running(late);
+  stop_and_start_at_any_moment(deferred_rows(late), small_window());
+}
+
+TEST(Loader, RequestsEachChunkOfARemoteStoreOnce) {
+  const auto inner = make_memory_store();
+  rows_in(inner);
+  fault_script script;
+  script.deferred = true;
+  const auto late = std::make_shared<fault_store>(inner, script);
+  const deliveries running(late);
+  auto made = rows_of(deferred_rows(late), small_window());
+  ASSERT_TRUE(made.ok());
+  for (std::uint64_t epoch = 0; epoch < 20; ++epoch) {
+    late->reset_counts();
+    ASSERT_TRUE(made->start({epoch, 0, 0, 1}).ok());
+    auto got = take_all(*made);
+    ASSERT_TRUE(got.ok()) << got.error().to_string();
+    std::sort(got->begin(), got->end());
+    EXPECT_EQ(*got, numbers_to(kRows));
+    EXPECT_EQ(late->total().requests, made->counts().chunks_read);
+    EXPECT_EQ(made->counts().chunks_again, 0U);
   }
 }
 
@@ -119,14 +183,16 @@ TEST(Loader, AFaultFailsItsBatchAndTheNextEpochIsComplete) {
     script.cut = 50;
     script.most = 1 + seed % 3;
     script.lends = seed % 2 == 0;
+    script.deferred = seed % 4 < 2;
     context_options with;
     with.threads = 2;
     open_options how;
     how.context = context::make(with).value();
     const auto store = std::make_shared<fault_store>(inner, script);
+    const deliveries running(store);
     auto from = open_array(store, how);
     if (!from.ok()) continue;  // the fault hit the metadata
-    auto made = rows_of(*from);
+    auto made = rows_of(*from, small_window());
     ASSERT_TRUE(made.ok());
     bool whole = false;
     for (std::uint64_t epoch = 0; epoch < 5 && !whole; ++epoch) {

@@ -80,7 +80,8 @@ def loader(
     batch_size, shuffle, seed
         Samples of a batch; whether they are shuffled; the seed of their order.
     window
-        Memory for decoded chunks: bytes, or text such as "2GiB"; by default a quarter of the context's memory limit.
+        Memory for chunks: bytes, or text such as "2GiB"; by default a quarter of the context's memory limit. They are
+        decoded, except a small part of them, which was requested from a remote store and cannot be decoded yet.
         All ranks share it: each uses the window divided by `ranks`.
     dtype
         The dtype of the batches: any numeric dtype. This and the parameters down to `fill` may be a mapping from the

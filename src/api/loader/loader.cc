@@ -153,7 +153,7 @@ result<loader> loader::make(std::vector<loader_array> arrays, std::vector<loader
   const std::uint64_t held = made.window_bytes / std::max<std::uint64_t>(bytes.block, 1);
   const std::uint64_t ahead = std::max(held / 4, std::min(saturating_mul(held, 5) / 8, kBlocksAhead));
   const std::uint64_t blocks = std::max<std::uint64_t>(1, held - ahead);
-  if (!bytes.crosses) made.early_bytes = std::min(ahead, kBlocksAhead) * bytes.block / 2;
+  if (!bytes.crosses) made.early_bytes = std::min(ahead, kBlocksAhead) / 2 * bytes.block;
   const std::uint64_t all_blocks = made.space ? made.space->blocks() : ~std::uint64_t{0};
   made.lanes = kMostLanes;
   while (made.lanes > 1 && made.lanes * kLeastOpenBlocks > std::min(blocks, all_blocks)) made.lanes /= 2;

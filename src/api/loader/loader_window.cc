@@ -23,11 +23,22 @@ std::uint64_t bytes_of(const dtype& type, const extents& shape) {
   return bytes;
 }
 
-// Early reads would take memory from chunks that stay for the next epoch, if all of them fit.
+std::uint64_t bytes_of_largest_chunk(const array& of) {
+  const chunk_grid& grid = of.state().layout->grid();
+  std::uint64_t bytes = of.type().item_bytes();
+  for (std::size_t d = 0; d < grid.rank(); ++d) bytes *= longest_cell(grid.axis(d));
+  return bytes;
+}
+
+// None, if a chunk does not fit in `early`, or if early reads would take memory from chunks that stay for the next
+// epoch.
 std::uint64_t early_limit(const std::vector<array>& arrays, std::uint64_t limit, std::uint64_t early) {
   std::uint64_t bytes = 0;
-  for (const array& each : arrays) bytes = saturating_add(bytes, bytes_of(each.type(), each.shape()));
-  const bool is_possible = std::any_of(arrays.begin(), arrays.end(), early_read::is_possible);
+  bool is_possible = false;
+  for (const array& each : arrays) {
+    bytes = saturating_add(bytes, bytes_of(each.type(), each.shape()));
+    is_possible = is_possible || (early_read::is_possible(each) && bytes_of_largest_chunk(each) <= early);
+  }
   return is_possible && bytes > limit ? early : 0;
 }
 
@@ -47,11 +58,9 @@ loader_window::loader_window(const std::vector<array>& arrays, std::uint64_t lim
       most_reads_(most_reads) {
   chunk_number first = 0;
   for (const array& each : arrays) {
-    const chunk_grid& grid = each.state().layout->grid();
-    std::uint64_t bytes = each.type().item_bytes();
-    for (std::size_t d = 0; d < grid.rank(); ++d) bytes *= longest_cell(grid.axis(d));
-    sources_.push_back({&each, first, bytes, early_limit_ != 0 && early_read::is_possible(each), {}});
-    first += grid.cells();
+    sources_.push_back(
+        {&each, first, bytes_of_largest_chunk(each), early_limit_ != 0 && early_read::is_possible(each), {}});
+    first += each.state().layout->grid().cells();
   }
 }
 
