@@ -87,8 +87,8 @@ struct loader_counts {
 /// window. The order of the batches of an epoch depends only on the options and the epoch, not on the number of ranks;
 /// batch j belongs to rank j % ranks. Since the order is known, each chunk is read before it is needed and cached,
 /// within the window's bytes, until its last sample is assembled. If the window is too small, the chunk that is needed
-/// last is dropped. A part of the window is for the encoded bytes of chunks in remote stores, which are requested before
-/// they can be decoded.
+/// last is dropped. A part of the window is for the encoded bytes of chunks in remote stores, which are requested
+/// before they can be decoded.
 ///
 /// Reads run on the context's threads, and one more thread assembles batches. For a device, it assembles them in
 /// page-locked memory of the context, or in ordinary memory if that is full or smaller than a batch. It queues the
