@@ -7,6 +7,7 @@ import os
 import pickle
 import re
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -411,3 +412,102 @@ def test_the_engine_runs_filters_of_version_2():
             "write": {"native": 1},
         }
     assert np.array_equal(zarr.open_array(made.store)[...], values)
+
+
+class Counting(LatencyStore):
+    """A store whose synchronous methods wait; it counts the calls that run at the same time."""
+
+    def __init__(self, store: Any, **options: Any) -> None:
+        super().__init__(store, **options)
+        self.running = self.most = self.gets = 0
+        self.lock = threading.Lock()
+
+    def _enter(self) -> None:
+        with self.lock:
+            self.running += 1
+            self.most = max(self.most, self.running)
+
+    def _leave(self) -> None:
+        with self.lock:
+            self.running -= 1
+
+    def get_sync(self, key: str, **options: Any) -> Any:
+        self._enter()
+        self.gets += 1
+        try:
+            return super().get_sync(key, **options)
+        finally:
+            self._leave()
+
+    def set_sync(self, key: str, value: Any) -> None:
+        self._enter()
+        try:
+            super().set_sync(key, value)
+        finally:
+            self._leave()
+
+
+@pytest.mark.parametrize("wrap", [False, True])
+def test_calls_overlap_if_a_stores_synchronous_methods_wait(wrap: bool) -> None:
+    values = np.arange(400, dtype="i4")
+    inner = MemoryStore()
+    zarr.create_array(inner, shape=values.shape, chunks=(10,), dtype="i4")
+    store = Counting(inner, get_latency=0.02, set_latency=0.02)
+    a = zarr.open_array(store)
+    a = pz.wrap(a) if wrap else a
+    store.most = 0
+    a[:] = values
+    assert 4 < store.most <= zarr.config.get("async.concurrency")
+    assert a[:].tolist() == values.tolist()
+    again = Counting(inner, get_latency=0.02)
+    a = zarr.open_array(again)
+    a = pz.wrap(a) if wrap else a
+    again.most = again.gets = 0
+    assert a[:].tolist() == values.tolist()
+    assert again.gets == (40 if wrap else 41)  # the first one showed that the store waits
+    assert a[:].tolist() == values.tolist()
+    assert 4 < again.most <= zarr.config.get("async.concurrency")
+    assert a[5:25].tolist() == values[5:25].tolist()
+    a[5:25] = 0
+    a[10:20] = 0  # a chunk that is erased
+    expected = values.copy()
+    expected[5:25] = 0
+    assert zarr.open_array(inner)[:].tolist() == expected.tolist()
+
+
+def test_shards_overlap_if_a_stores_synchronous_methods_wait() -> None:
+    values = np.arange(400, dtype="i4")
+    inner = MemoryStore()
+    zarr.create_array(inner, shape=values.shape, chunks=(5,), shards=(20,), dtype="i4")[:] = values
+    a = zarr.open_array(Counting(inner, get_latency=0.05))
+    for _ in range(2):
+        begin = time.perf_counter()
+        assert a[3:397].tolist() == values[3:397].tolist()
+        taken = time.perf_counter() - begin
+    assert taken < 20 * 2 * 0.05, taken  # an index and a range for each shard, one after the other
+
+
+@pytest.mark.parametrize("shards", [None, (8,)])
+@pytest.mark.parametrize("wrap", [False, True])
+def test_exceptions_of_stores_that_wait_are_raised_as_they_are(wrap: bool, shards: Any) -> None:
+    class Slow(Failing):
+        def get_sync(self, key: str, **options: Any) -> Any:
+            time.sleep(0.006)
+            return super().get_sync(key, **options)
+
+        def set_sync(self, key: str, value: Any) -> None:
+            time.sleep(0.006)
+            self._check(key)
+            super().set_sync(key, value)
+
+    store = Slow(MemoryStore())
+    a = zarr.create_array(store, shape=(16,), chunks=(2,), shards=shards, dtype="i4")
+    a[:] = 7
+    a = pz.wrap(a) if wrap else a
+    store.error = KeyError("header")
+    for work in (lambda: a[:], lambda: a[1:15], lambda: a.__setitem__(slice(None), 3)):
+        with pytest.raises(KeyError) as raised:
+            work()
+        assert raised.value is store.error
+    store.error = None
+    assert a[:].tolist() == [7] * 16

@@ -34,6 +34,7 @@ from penstock.interop.zarr.program import Program, compile_program
 from penstock.interop.zarr.recycled import exchange
 from penstock.interop.zarr.route import Route
 from penstock.interop.zarr.settings import count, current_context, delegated
+from penstock.interop.zarr.waiting import Waits, fetch_all, store_all
 
 # Before zarr-python 3.4 only the batched one exists.
 _Base: Any = getattr(codec_pipeline, "FusedCodecPipeline", codec_pipeline.BatchedCodecPipeline)
@@ -229,8 +230,10 @@ class CodecPipeline(_Base):  # type: ignore[misc]
             if route.path == "async":
                 return await self._read_async(route, program, pieces)
             if direct.on or (route.path == "native" and sum(piece.core.bytes for piece in pieces) <= _INLINE_BYTES):
-                return self._read_here(route, pieces)
-            return await asyncio.to_thread(self._read_here, route, pieces)
+                return self._read_here(route, program, pieces)
+            if route.path == "sync" and program.core is not None and program.core.sharded:
+                return await self._read_shards_of_sync_store(route, program, pieces)
+            return await asyncio.to_thread(self._read_here, route, program, pieces)
         except CorruptDataError as ours:
             await self._raise_theirs(batch, ours)
             raise
@@ -252,14 +255,32 @@ class CodecPipeline(_Base):  # type: ignore[misc]
             delegated("read", str(refused))
             return self._zarr.read_sync(batch, out, drop_axes, max_workers)  # type: ignore[no-any-return]
         count("read", "device" if device else route.path, route.reason)
-        return self._read_here(route, pieces)
+        return self._read_here(route, program, pieces)
 
     @staticmethod
-    def _read_here(route: Route, pieces: Sequence[ReadPiece]) -> tuple[Any, ...]:
+    def _read_here(route: Route, program: Program, pieces: Sequence[ReadPiece]) -> tuple[Any, ...]:
+        assert program.core is not None
         flags = []
         for piece in pieces:
-            flags.append(_read_piece(route, piece))
+            whole = route.path == "sync" and not program.core.sharded
+            flags.append(_read_chunks(route, piece) if whole else _read_piece(route, piece))
             piece.finish()
+        return _statuses(pieces, flags)
+
+    async def _read_shards_of_sync_store(
+        self, route: Route, program: Program, pieces: Sequence[ReadPiece]
+    ) -> tuple[Any, ...]:
+        """One shard after the other, by the store's synchronous methods; if they wait, all at once, by the others."""
+        flags: list[bytes | None] = []
+        for piece in pieces:
+            if not route.waits or len(piece.items) == 1:
+                try:
+                    flags.append(await asyncio.to_thread(_read_piece, route, piece, len(piece.items) > 1))
+                except Waits:
+                    flags.append(await _read_shards(route, piece, config.get("async.concurrency")))
+            else:
+                flags.append(await _read_shards(route, piece, config.get("async.concurrency")))
+            await asyncio.to_thread(piece.finish)
         return _statuses(pieces, flags)
 
     async def _read_on_device(self, route: Route, program: Program, pieces: Sequence[ReadPiece]) -> tuple[Any, ...]:
@@ -269,7 +290,7 @@ class CodecPipeline(_Base):  # type: ignore[misc]
         """
         assert program.core is not None
         if direct.on:
-            return self._read_here(route, pieces)
+            return self._read_here(route, program, pieces)
         flags = []
         for piece in pieces:
             if route.path != "async":
@@ -365,11 +386,22 @@ class CodecPipeline(_Base):  # type: ignore[misc]
         _write_here(route, pieces)
 
 
-def _read_piece(route: Route, piece: ReadPiece) -> bytes | None:
+def _read_piece(route: Route, piece: ReadPiece, leaves: bool = False) -> bytes | None:
     assert route.core is not None
     threads = 0 if route.path == "native" else 1  # a Python store is called on this thread
-    with route.errors():
+    with route.errors(leaves):
         return piece.read(current_context(), route.core, threads)
+
+
+def _read_chunks(route: Route, piece: ReadPiece) -> bytes | None:
+    """Read whole objects by the store's synchronous methods: one after the other, or several at a time if they wait."""
+    several = len(piece.items) > 1
+    if not several or not route.waits:
+        try:
+            return _read_piece(route, piece, several)
+        except Waits:
+            pass
+    return piece.read(current_context(), _core.dict_store(fetch_all(piece.items)), 0)
 
 
 def _read_and_finish(piece: ReadPiece, store: _core.Store) -> bytes | None:
@@ -443,11 +475,9 @@ def _write_here(route: Route, pieces: Sequence[WritePiece]) -> None:
                 else:
                     route.values[item[0].path] = make(encoded)
         else:
-            for item, encoded in zip(piece.items, objects, strict=True):
-                if encoded is None:
-                    item[0].delete_sync()
-                else:
-                    item[0].set_sync(make(encoded))
+            getters = (item[0] for item in piece.items)
+            values = (None if encoded is None else make(encoded) for encoded in objects)
+            store_all(zip(getters, values, strict=True), route.note_time)
 
 
 def _buffer_of(spec: Any) -> Callable[[bytes], Any]:

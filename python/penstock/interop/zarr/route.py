@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +17,7 @@ from zarr.storage import LocalStore, MemoryStore, ZipStore
 from penstock import _core
 from penstock.core.errors import Error, StorageError
 from penstock.interop.zarr.settings import current_context
+from penstock.interop.zarr.waiting import Waits, is_long
 from penstock.target.adapters.zarr import ZarrAdapter, ZarrSyncAdapter
 from penstock.target.stores import obeyed
 
@@ -57,6 +59,7 @@ class _LoopAdapter(ZarrAdapter):
 
 class _Raised(threading.local):
     wanted = False
+    leaves = False
     error: BaseException | None = None
 
 
@@ -66,10 +69,17 @@ class _SyncAdapter(ZarrSyncAdapter):
     def __init__(self, store: Any) -> None:
         super().__init__(store)
         self.raised = _Raised()
+        self.waits = False
 
     def fetch(self, key: str, offset: int, length: int | None, from_end: bool, expected: str | None) -> Any:
+        begin = time.perf_counter()
         try:
-            return super().fetch(key, offset, length, from_end, expected)
+            value = super().fetch(key, offset, length, from_end, expected)
+            if is_long(time.perf_counter() - begin):
+                self.waits = True
+                if self.raised.leaves:
+                    raise Waits
+            return value
         except Exception as error:
             if self.raised.wanted:
                 self.raised.error = _own(error)
@@ -119,14 +129,28 @@ class Route:
             return self.sync == current_context()._sync_of_zarr
         return self.values is None or self.values is store._store_dict
 
+    @property
+    def waits(self) -> bool:
+        """Whether a synchronous method of the store has waited, as for a network."""
+        return self._adapter is not None and self._adapter.waits
+
+    def note_time(self, seconds: float) -> bool:
+        """Take note of the time of a call of a synchronous method; return `waits`."""
+        if self._adapter is not None and is_long(seconds):
+            self._adapter.waits = True
+        return self.waits
+
     @contextlib.contextmanager
-    def errors(self) -> Iterator[None]:
-        """Raise the exceptions of a store's synchronous methods as they are, as zarr-python does."""
+    def errors(self, leaves: bool = False) -> Iterator[None]:
+        """Raise the exceptions of a store's synchronous methods as they are, as zarr-python does.
+
+        With `leaves`, a read that had to wait ends with `Waits`.
+        """
         raised = None if self._adapter is None else self._adapter.raised
         if raised is None:
             yield
             return
-        raised.wanted = True
+        raised.wanted, raised.leaves = True, leaves
         try:
             yield
         except Error as ours:
@@ -134,7 +158,7 @@ class Route:
                 raise
             raise raised.error from ours
         finally:
-            raised.wanted, raised.error = False, None
+            raised.wanted, raised.leaves, raised.error = False, False, None
 
     @contextlib.contextmanager
     def on_loop(self, loop: asyncio.AbstractEventLoop) -> Iterator[_core.Store]:

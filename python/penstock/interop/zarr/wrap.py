@@ -120,6 +120,11 @@ class _Engine:
         self.reason = self._open(async_array)
         self.writes = self._may_write(async_array)
 
+    @property
+    def reads(self) -> bool:
+        """Whether plain reads need no code of zarr-python. The pipeline reads from stores that wait."""
+        return self.array is not None and not self.route.waits
+
     def _may_write(self, async_array: Any) -> bool:
         """Whether plain writes need no code of zarr-python."""
         pipeline, store = async_array.codec_pipeline, async_array.store_path.store
@@ -317,7 +322,7 @@ class Array(_Array):  # type: ignore[misc]
 
     def __getitem__(self, selection: Any) -> Any:
         engine = self._penstock_engine()
-        if engine.array is not None and _plain_buffers():
+        if engine.reads and _plain_buffers():
             found = _read_plain(engine, selection, False)
             if found is not NotImplemented:
                 return found
@@ -371,7 +376,7 @@ class Array(_Array):  # type: ignore[misc]
     def _penstock_read_fancy(self, kind: str, selection: Any) -> Any:
         """Lists, points, masks and blocks; `NotImplemented` if zarr-python must read or refuse them."""
         engine = self._penstock_engine()
-        if engine.array is None or engine.order != "C" or not _plain_buffers():
+        if engine.array is None or not engine.reads or engine.order != "C" or not _plain_buffers():
             return NotImplemented
         try:
             chosen = KINDS[kind](engine.array, selection)
@@ -406,7 +411,7 @@ class Array(_Array):  # type: ignore[misc]
     ) -> Any:
         if out is None and prototype is None and fields is None:
             engine = self._penstock_engine()
-            if engine.array is not None and _plain_buffers():
+            if engine.reads and _plain_buffers():
                 found = _read_plain(engine, selection, True)
                 if found is not NotImplemented:
                     return found

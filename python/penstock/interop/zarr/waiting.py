@@ -1,0 +1,65 @@
+"""Stores of zarr-python whose synchronous methods wait, as for a network: several objects at a time.
+
+A method that returns at once is called on one thread, object by object. The first call that takes longer shows that the
+store waits; further calls then overlap, `async.concurrency` of them, as zarr-python's pipelines do.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from zarr.core.config import config
+
+from penstock.interop.zarr.batch import Item
+from penstock.shards.files import side_by_side
+
+
+class Waits(Exception):
+    """A read was given up, because the store waits."""
+
+
+def is_long(seconds: float) -> bool:
+    """Whether a call took so long that it must have waited: memory and files take less."""
+    return seconds >= 0.005
+
+
+def fetch_all(items: Sequence[Item]) -> dict[str, Any]:
+    """Return the objects of items by path, without absent ones."""
+
+    def fetch(item: Item) -> Any:
+        return item[0].get_sync(prototype=item[1].prototype)
+
+    values = _overlapped(fetch, items)
+    return {item[0].path: value for item, value in zip(items, values, strict=True) if value is not None}
+
+
+def store_all(objects: Iterable[tuple[Any, Any]], note_time: Callable[[float], bool]) -> None:
+    """Store objects, pairs of `StorePath` and value; None erases.
+
+    Parameters
+    ----------
+    objects
+        In the order in which they are stored while the store does not wait.
+    note_time
+        Receives the seconds of a call, and returns whether the store waits.
+    """
+    rest = iter(objects)
+    for each in rest:
+        begin = time.perf_counter()
+        _store(each)
+        if note_time(time.perf_counter() - begin):
+            _overlapped(_store, list(rest))
+
+
+def _store(what: tuple[Any, Any]) -> None:
+    getter, value = what
+    if value is None:
+        getter.delete_sync()
+    else:
+        getter.set_sync(value)
+
+
+def _overlapped(work: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+    return side_by_side(work, items, config.get("async.concurrency") or len(items))
