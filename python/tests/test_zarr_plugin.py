@@ -500,6 +500,10 @@ def test_exceptions_of_stores_that_wait_are_raised_as_they_are(wrap: bool, shard
             self._check(key)
             super().set_sync(key, value)
 
+        async def set(self, key: str, value: Any) -> None:
+            self._check(key)
+            await super().set(key, value)
+
     store = Slow(MemoryStore())
     a = zarr.create_array(store, shape=(16,), chunks=(2,), shards=shards, dtype="i4")
     a[:] = 7

@@ -351,7 +351,7 @@ class CodecPipeline(_Base):  # type: ignore[misc]
             return
         count("write", route.path, route.reason)
         try:
-            if route.path == "async":
+            if route.path == "async" or (route.waits and not direct.on):  # old chunks are read in parallel, too
                 await _write_async(pieces)
             elif direct.on or (route.path == "native" and _decoded(pieces) <= _INLINE_BYTES):
                 _write_here(route, pieces)

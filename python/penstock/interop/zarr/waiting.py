@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from zarr.core.buffer import cpu
 from zarr.core.config import config
 
 from penstock.interop.zarr.batch import Item
@@ -26,10 +27,10 @@ def is_long(seconds: float) -> bool:
 
 
 def fetch_all(items: Sequence[Item]) -> dict[str, Any]:
-    """Return the objects of items by path, without absent ones."""
+    """Return the objects of items by path, in host memory, without absent ones."""
 
     def fetch(item: Item) -> Any:
-        return item[0].get_sync(prototype=item[1].prototype)
+        return item[0].get_sync(prototype=cpu.buffer_prototype)
 
     values = _overlapped(fetch, items)
     return {item[0].path: value for item, value in zip(items, values, strict=True) if value is not None}
