@@ -16,7 +16,7 @@ import numpy as np
 import penstock as ps
 from harness.result import Bar, Result
 from harness.setting import Setting
-from harness.timing import in_turns, once, paired
+from harness.timing import Samples, in_turns, once, paired
 
 
 class Slow(MutableMapping[str, bytes]):
@@ -85,13 +85,17 @@ def run(scenario: dict, setting: Setting) -> Result:
     appender.close()
     if array.shape != ((turns + 1) * rows, width) or not np.array_equal(array[-rows:], values):
         result.failed = "the array has other rows"
-    result.ceilings["copy"] = values.nbytes / samples["copy"].best
-    for who, taken in samples.items():
-        row = result.add(who, taken, bytes_out=values.nbytes)
-        row.fraction_of_ceiling = paired(taken, samples["copy"])
-    result.bars.append(
-        Bar("processor time of the caller, against a copy", median(work), scenario["at_most"], at_least=False, unit="x")
-    )
-    ratio = 1 / paired(samples["append"], samples["copy"])
-    result.bars.append(Bar("time of the caller, against a copy", ratio, scenario["at_most"], at_least=False, unit="x"))
+    compare(result, "append", samples, work, values.nbytes, scenario["at_most"])
     return result
+
+
+def compare(
+    result: Result, who: str, samples: dict[str, Samples], work: list[float], values_bytes: int, at_most: float
+) -> None:
+    """The rows and bars of a caller that need only copy its values. `work`: processor time against a copy, by turns."""
+    result.ceilings["copy"] = values_bytes / samples["copy"].best
+    for name, taken in samples.items():
+        row = result.add(name, taken, bytes_out=values_bytes)
+        row.fraction_of_ceiling = paired(taken, samples["copy"])
+    for text, ratio in (("processor time", median(work)), ("time", 1 / paired(samples[who], samples["copy"]))):
+        result.bars.append(Bar(f"{text} of the caller, against a copy", ratio, at_most, at_least=False, unit="x"))

@@ -9,15 +9,14 @@ processor time of the calling thread does not.
 from __future__ import annotations
 
 import time
-from statistics import median
 
 import numpy as np
 import penstock as ps
-from harness.result import Bar, Result
+from harness.result import Result
 from harness.setting import Setting
-from harness.timing import in_turns, once, paired
+from harness.timing import in_turns, once
 
-from kinds.appender import Slow
+from kinds.appender import Slow, compare
 
 
 def run(scenario: dict, setting: Setting) -> Result:
@@ -56,13 +55,5 @@ def run(scenario: dict, setting: Setting) -> Result:
     samples = in_turns({"copy": once(copy), "write_async": measured}, scenario["turns"])
     if not np.array_equal(array[...], values):
         result.failed = "the array has other values"
-    result.ceilings["copy"] = values.nbytes / samples["copy"].best
-    for who, taken in samples.items():
-        row = result.add(who, taken, bytes_out=values.nbytes)
-        row.fraction_of_ceiling = paired(taken, samples["copy"])
-    result.bars.append(
-        Bar("processor time of the caller, against a copy", median(work), scenario["at_most"], at_least=False, unit="x")
-    )
-    ratio = 1 / paired(samples["write_async"], samples["copy"])
-    result.bars.append(Bar("time of the caller, against a copy", ratio, scenario["at_most"], at_least=False, unit="x"))
+    compare(result, "write_async", samples, work, values.nbytes, scenario["at_most"])
     return result
