@@ -142,22 +142,23 @@ array deferred_rows(const std::shared_ptr<fault_store>& in) {
   return open_array(in, how).value();
 }
 
-TEST(Loader, CanBeStoppedAndStartedWithRequestsInFlight) {
+// A store of the rows whose requests wait for `deliveries`.
+std::shared_ptr<fault_store> late_rows() {
   const auto inner = make_memory_store();
   rows_in(inner);
   fault_script script;
   script.deferred = true;
-  const auto late = std::make_shared<fault_store>(inner, script);
+  return std::make_shared<fault_store>(inner, script);
+}
+
+TEST(Loader, CanBeStoppedAndStartedWithRequestsInFlight) {
+  const auto late = late_rows();
   const deliveries running(late);
   stop_and_start_at_any_moment(deferred_rows(late), small_window());
 }
 
 TEST(Loader, RequestsEachChunkOfARemoteStoreOnce) {
-  const auto inner = make_memory_store();
-  rows_in(inner);
-  fault_script script;
-  script.deferred = true;
-  const auto late = std::make_shared<fault_store>(inner, script);
+  const auto late = late_rows();
   const deliveries running(late);
   auto made = rows_of(deferred_rows(late), small_window());
   ASSERT_TRUE(made.ok());
