@@ -13,11 +13,12 @@ Examples
 {'native': 1}
 """
 
+from penstock.interop.zarr.array import Array
 from penstock.interop.zarr.enable import Enabled, disable, enable, is_enabled
 from penstock.interop.zarr.explain import Explanation, Explanations, explain
 from penstock.interop.zarr.pipeline import CodecPipeline
 from penstock.interop.zarr.settings import stats
-from penstock.interop.zarr.wrap import Array, Group, open_array, open_group, wrap
+from penstock.interop.zarr.wrap import Group, open_array, open_group, wrap
 
 __all__ = [
     "Array",

@@ -11,9 +11,9 @@ from zarr.core.buffer import default_buffer_prototype
 
 from penstock.core.errors import InvalidArgumentError
 from penstock.interop.zarr import gpu as _gpu
+from penstock.interop.zarr.array import Array
 from penstock.interop.zarr.pipeline import CodecPipeline
 from penstock.interop.zarr.settings import type_name
-from penstock.interop.zarr.wrap import Array
 
 _WAYS = {
     "native": "the engine fetches, decodes and scatters; one call for all chunks",
