@@ -425,16 +425,18 @@ nb::object make_device_batch(const pipeline_handle& self, nb::handle items, std:
 void bind_pipeline(nb::module_& m) {
   m.def(
       "open_described",
-      [](const store_handle& from, const context_handle& with, nb::bytes path, nb::dict documents) {
+      [](const store_handle& from, const context_handle& with, nb::bytes path, nb::dict documents, bool keeps_edges) {
         open_options options;
         options.context = with.context;
         options.path = std::string(path.c_str(), path.size());
         std::vector<std::pair<std::string, std::string>> texts;
         for (const auto& [name, text] : documents) texts.emplace_back(utf8_of(name), utf8_of(text));
-        return array_handle(call_engine([&] { return open_described(from.store, options, texts); }));
+        return array_handle(call_engine([&] { return open_described(from.store, options, texts, keeps_edges); }));
       },
-      nb::arg("store"), nb::arg("context"), nb::arg("path"), nb::arg("documents"),
-      "Open an array from its metadata documents, given by name and text; nothing is read.");
+      nb::arg("store"), nb::arg("context"), nb::arg("path"), nb::arg("documents"), nb::arg("keeps_edges") = false,
+      "Open an array from its metadata documents, given by name and text; nothing is read. `keeps_edges`: writes "
+      "change "
+      "no element that chunks have beyond the array's edge.");
   m.def("read_plain", read_plain, nb::arg("array"), nb::arg("key").none(), nb::arg("scalar"), nb::arg("threads"),
         "array[key] for ints, slices that go forward and an Ellipsis, as zarr-python's selections; NotImplemented for "
         "every other key and if the selection is refused. Without dimensions: a scalar, or an ndarray.");

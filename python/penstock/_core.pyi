@@ -756,8 +756,11 @@ def _current_device() -> int: ...
 def _device_of(address: int) -> int | None: ...
 def _device_path(array: Array, device: int) -> str: ...
 def _encoder_choice(array: Array, key: Any, device: int) -> str: ...
-def open_described(store: Store, context: Context, path: _bytes, documents: dict[str, str]) -> Array:
-    """Open an array from its metadata documents, given by name and text; nothing is read."""
+def open_described(
+    store: Store, context: Context, path: _bytes, documents: dict[str, str], keeps_edges: bool = False
+) -> Array:
+    """Open an array from its metadata documents, given by name and text; nothing is read. `keeps_edges`: writes change
+    no element that chunks have beyond the array's edge."""
 
 def read_plain(array: Array, key: Any, scalar: bool, threads: int) -> Any:
     """array[key] for ints, slices with positive steps and an Ellipsis, as zarr-python's selections."""

@@ -22,7 +22,8 @@ result<> clear_beyond_edges(const array_state& state, std::uint32_t axes, write_
 result<> check_value(const array_state& state, const extents& shape, const tensor_view& value,
                      const write_options& options);
 
-/// Watches the edge of an array that was opened earlier: by the claim of an append, and the stored shape.
+/// Watches the edge of an array that was opened earlier: by the claim of an append, and the stored shape. It is never
+/// quiet if the array keeps all elements beyond its edge.
 std::unique_ptr<edge_watch> watch_edges(const array_state& state);
 
 }  // namespace penstock::inline v0

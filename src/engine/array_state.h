@@ -36,6 +36,7 @@ struct array_site {
   std::string uri;                               ///< the array's name in errors
   bool caches_indexes = false;                   ///< the store has versions, or the caller stated that nothing changes
   bool opened_for_reading = false;               ///< open_mode::read: every write is refused
+  bool keeps_beyond_edges = false;               ///< writes change no element that chunks have beyond the array's edge
 };
 
 /// The parts of a joined array whose chunks do not make one grid. Its layout has boxes, each filled by a read of its

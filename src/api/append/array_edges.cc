@@ -49,6 +49,12 @@ class stored_edges final : public edge_watch {
   version seen_;
 };
 
+// All elements beyond the edge are to be kept.
+class kept_edges final : public edge_watch {
+ public:
+  bool quiet() override { return false; }
+};
+
 }  // namespace
 
 result<> clear_beyond_edges(const array_state& state, std::uint32_t axes, write_fence& fence) {
@@ -77,6 +83,9 @@ result<> clear_beyond_edges(const array_state& state, std::uint32_t axes, write_
   return {};
 }
 
-std::unique_ptr<edge_watch> watch_edges(const array_state& state) { return std::make_unique<stored_edges>(state); }
+std::unique_ptr<edge_watch> watch_edges(const array_state& state) {
+  if (state.keeps_beyond_edges) return std::make_unique<kept_edges>();
+  return std::make_unique<stored_edges>(state);
+}
 
 }  // namespace penstock::inline v0

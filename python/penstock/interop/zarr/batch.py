@@ -55,6 +55,28 @@ def _box(selection: Any, shape: tuple[int, ...]) -> tuple[tuple[slice, ...], Any
     return tuple(box), tuple(inner)
 
 
+def keeping_edges(batch: Sequence[Item]) -> list[Item]:
+    """The same items, in which a shard at the edge of its array is not replaced as a whole.
+
+    zarr-python keeps the elements that a shard has beyond the edge, as they remain after `resize` to a smaller shape.
+    """
+    return [(*item[:4], item[4] and _covers(item[2], item[1].shape)) for item in batch]
+
+
+def _covers(selection: Any, shape: tuple[int, ...]) -> bool:
+    """Whether an item's selection has all elements of a chunk, and not only those within the array."""
+    if len(selection) != len(shape):
+        return False
+    for part, length in zip(selection, shape, strict=True):
+        if isinstance(part, slice):
+            start, stop, _ = part.indices(length)
+            if start > 0 or stop < length:
+                return False
+        elif length > 1:
+            return False
+    return True
+
+
 def _lengths(box: tuple[slice, ...]) -> tuple[int, ...]:
     return tuple(part.stop - part.start for part in box)
 

@@ -123,7 +123,9 @@ class OpenedArray:
             main = ".zarray" if metadata.zarr_format == 2 else "zarr.json"
             documents[main] = _with_exact_fill(documents[main], metadata.fill_value)
             path = os.fsencode(async_array.store_path.path)
-            self.array = _core.open_described(self.route.core, current_context(), path, documents)
+            # As zarr-python's shards; see `batch.keeping_edges`.
+            keeps = bool(getattr(async_array.codec_pipeline, "supports_partial_encode", False))
+            self.array = _core.open_described(self.route.core, current_context(), path, documents, keeps)
         except Error as error:
             return f"{error.code}: {error.message or str(error).splitlines()[0]}"
         except Exception as error:  # zarr-python refuses to serialise it

@@ -25,6 +25,7 @@ from penstock.interop.zarr.batch import (
     Item,
     ReadPiece,
     WritePiece,
+    keeping_edges,
     prepare_device_read,
     prepare_device_write,
     prepare_read,
@@ -327,6 +328,8 @@ class CodecPipeline(_Base):  # type: ignore[misc]
             array = unmasked(array)
         if program.write_reason:
             raise _Refused(program.write_reason)
+        if self.supports_partial_encode:
+            batch = keeping_edges(batch)
         if _gpu.on_device(array):  # encoded on the host
             pieces = prepare_device_write(program, batch, array, drop_axes, ordered=direct.on)
             if pieces is not None:
