@@ -315,7 +315,8 @@ class Writes(_Base):
 
         Existing chunks in the new part are erased first: they remain from an append that was killed. Then the metadata
         is written, then chunks outside of the new shape are erased. Chunks at the edge keep the elements beyond it, as
-        with zarr-python. Takes turns with appenders. Other open objects of this array keep their shape.
+        with zarr-python, until a write replaces all other elements of the chunk. Takes turns with appenders. Other open
+        objects of this array keep their shape.
 
         Parameters
         ----------
