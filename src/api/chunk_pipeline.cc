@@ -156,6 +156,7 @@ result<> chunk_pipeline::read(penstock::context& with, const store& from, std::s
   settings.workers = with.state().workers_for(options.threads);
   settings.io_concurrency = state.io_concurrency();
   settings.missing = missing;
+  settings.limits.whole_objects = true;
   job->begin(sources, settings);
   std::function<void()> poll;
   if (options.progress) {
@@ -226,6 +227,7 @@ result<ticket> chunk_pipeline::start(const std::shared_ptr<penstock::context>& w
   settings.workers = 1;
   settings.io_concurrency = with->state().io_concurrency();
   settings.missing = missing;
+  settings.limits.whole_objects = true;
   settings.keep_alive = with;
   job->begin({&wanted, 1}, std::move(settings));
   try {

@@ -12,6 +12,8 @@ namespace {
 
 /// Below this size a copy out of a coalesced read is cheaper than a request of its own.
 constexpr std::uint64_t kMinInPlaceBytes = std::uint64_t{64} << 10;
+/// Adjacent cells are requested together, and copied, unless each is this many times as long as what a request costs.
+constexpr std::uint64_t kInPlaceRequests = 16;
 /// Fills that do not wait for a request are given to workers in groups of this size.
 constexpr std::uint32_t kFillGroup = 64;
 /// At most one byte in eight of a coalesced read may be unneeded.
@@ -300,6 +302,7 @@ void planner::add_fetches(read_plan& plan, std::uint32_t object, std::span<const
   const auto chains = from.layout->chains();
   std::uint64_t end = 0, useful = 0;  // of the fetch that is being extended
   bool open = false;
+  const std::uint64_t least_alone = saturating_mul(kInPlaceRequests, store_limits_.request_bytes);
   placement where;
   for (const placed& each : cells) {
     const chunk_extent& extent = extents_[each.index];
@@ -326,7 +329,8 @@ void planner::add_fetches(read_plan& plan, std::uint32_t object, std::span<const
     decode.length = range.length;
 
     const bool may_be_absent = extent.state == presence::unknown;
-    bool joins = open && !in_place && !range.whole() && plan.fetches.back().may_be_absent == may_be_absent;
+    const bool alone = range.whole() || (in_place && range.length >= least_alone);
+    bool joins = open && !alone && plan.fetches.back().may_be_absent == may_be_absent;
     if (joins) {
       const fetch_op& last = plan.fetches.back();
       const std::uint64_t new_end = std::max(end, range.offset + range.length);
@@ -348,10 +352,11 @@ void planner::add_fetches(read_plan& plan, std::uint32_t object, std::span<const
       op.fill_count = fill_count;
       first_fill += fill_count;
       fill_count = 0;  // they belong to the object's first request
-      open = !in_place && !range.whole();
+      open = !alone;
       end = range.whole() ? 0 : range.offset + range.length;
       useful = range.length;
     } else {
+      plan.fetches.back().in_place = false;
       useful += range.length;
       end = std::max(end, range.offset + range.length);
     }

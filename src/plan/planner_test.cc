@@ -228,6 +228,27 @@ TEST(Planner, LargeUncompressedChunksAreReadDirectlyIntoTheResult) {
   }
 }
 
+TEST(Planner, UncompressedChunksAreRequestedTogetherWhereARequestCostsMoreThanACopy) {
+  planning p;
+  std::vector<std::byte> result(3 << 16);
+  p.layout = layout_of("[196608]", "[196608]", sharded("[65536]", kBytes));
+  p.know(0, {{0, 1 << 16}, {1 << 16, 1 << 16}, {2 << 16, 1 << 16}});
+  p.from.to = result.data();
+  const auto requests = [&](std::uint64_t request_bytes, std::uint64_t count) {
+    p.store.given.request_bytes = request_bytes;
+    p.start({{0, 1, count}});
+    EXPECT_EQ(p.next(), planner::outcome::piece);
+    return p.piece.fetches.size();
+  };
+  EXPECT_EQ(requests(4096, 3 << 16), 3u);
+  EXPECT_TRUE(p.piece.fetches[2].in_place);
+  EXPECT_EQ(requests(4097, 3 << 16), 1u);
+  EXPECT_FALSE(p.piece.fetches[0].in_place);
+  EXPECT_EQ(p.piece.fetches[0].decode_count, 3u);
+  EXPECT_EQ(requests(4097, 1 << 16), 1u);  // no other is next to it
+  EXPECT_TRUE(p.piece.fetches[0].in_place);
+}
+
 TEST(Planner, SplitsABatchWhoseIndexesDoNotFit) {
   planning p;
   p.layout = layout_of("[64]", "[4]", sharded("[1]", kBytes));  // 16 shards, 64 index bytes each

@@ -274,12 +274,11 @@ class CodecPipeline(_Base):  # type: ignore[misc]
         """One shard after the other, by the store's synchronous methods; if they wait, all at once, by the others."""
         flags: list[bytes | None] = []
         for piece in pieces:
-            if not route.waits or len(piece.items) == 1:
-                try:
-                    flags.append(await asyncio.to_thread(_read_piece, route, piece, len(piece.items) > 1))
-                except Waits:
-                    flags.append(await _read_shards(route, piece, config.get("async.concurrency")))
-            else:
+            try:
+                if route.waits:
+                    raise Waits
+                flags.append(await asyncio.to_thread(_read_piece, route, piece, True))
+            except Waits:
                 flags.append(await _read_shards(route, piece, config.get("async.concurrency")))
             await asyncio.to_thread(piece.finish)
         return _statuses(pieces, flags)
