@@ -425,18 +425,23 @@ nb::object make_device_batch(const pipeline_handle& self, nb::handle items, std:
 void bind_pipeline(nb::module_& m) {
   m.def(
       "open_described",
-      [](const store_handle& from, const context_handle& with, nb::bytes path, nb::dict documents, bool keeps_edges) {
+      [](const store_handle& from, const context_handle& with, nb::bytes path, nb::dict documents,
+         std::optional<bool> keeps_edges) {
         open_options options;
         options.context = with.context;
         options.path = std::string(path.c_str(), path.size());
         std::vector<std::pair<std::string, std::string>> texts;
         for (const auto& [name, text] : documents) texts.emplace_back(utf8_of(name), utf8_of(text));
-        return array_handle(call_engine([&] { return open_described(from.store, options, texts, keeps_edges); }));
+        beyond_edge after_writes = beyond_edge::filled;
+        if (keeps_edges) after_writes = *keeps_edges ? beyond_edge::kept : beyond_edge::kept_by_lists;
+        return array_handle(call_engine([&] { return open_described(from.store, options, texts, after_writes); }));
       },
-      nb::arg("store"), nb::arg("context"), nb::arg("path"), nb::arg("documents"), nb::arg("keeps_edges") = false,
-      "Open an array from its metadata documents, given by name and text; nothing is read. `keeps_edges`: writes "
-      "change "
-      "no element that chunks have beyond the array's edge.");
+      nb::arg("store"), nb::arg("context"), nb::arg("path"), nb::arg("documents"),
+      nb::arg("keeps_edges").none() = nb::none(),
+      "Open an array from its metadata documents, given by name and text; nothing is read. `keeps_edges`, for arrays "
+      "of "
+      "zarr-python: True: writes change no element that chunks have beyond the array's edge; False: those of lists, "
+      "points and masks change none.");
   m.def("read_plain", read_plain, nb::arg("array"), nb::arg("key").none(), nb::arg("scalar"), nb::arg("threads"),
         "array[key] for ints, slices that go forward and an Ellipsis, as zarr-python's selections; NotImplemented for "
         "every other key and if the selection is refused. Without dimensions: a scalar, or an ndarray.");

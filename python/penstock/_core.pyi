@@ -757,10 +757,11 @@ def _device_of(address: int) -> int | None: ...
 def _device_path(array: Array, device: int) -> str: ...
 def _encoder_choice(array: Array, key: Any, device: int) -> str: ...
 def open_described(
-    store: Store, context: Context, path: _bytes, documents: dict[str, str], keeps_edges: bool = False
+    store: Store, context: Context, path: _bytes, documents: dict[str, str], keeps_edges: bool | None = None
 ) -> Array:
-    """Open an array from its metadata documents, given by name and text; nothing is read. `keeps_edges`: writes change
-    no element that chunks have beyond the array's edge."""
+    """Open an array from its metadata documents, given by name and text; nothing is read. `keeps_edges`, for arrays
+    of zarr-python: True: writes change no element that chunks have beyond the array's edge; False: those of lists,
+    points and masks change none."""
 
 def read_plain(array: Array, key: Any, scalar: bool, threads: int) -> Any:
     """array[key] for ints, slices with positive steps and an Ellipsis, as zarr-python's selections."""

@@ -23,7 +23,7 @@ result<> check_value(const array_state& state, const extents& shape, const tenso
                      const write_options& options);
 
 /// Watches the edge of an array that was opened earlier: by the claim of an append, and the stored shape. It is never
-/// quiet if the array keeps all elements beyond its edge.
-std::unique_ptr<edge_watch> watch_edges(const array_state& state);
+/// quiet if the write keeps all elements beyond the edge. \param lists  The write is one of lists, points or a mask.
+std::unique_ptr<edge_watch> watch_edges(const array_state& state, bool lists);
 
 }  // namespace penstock::inline v0

@@ -216,7 +216,7 @@ result<> array::write(const selection& which, const tensor_view& value, const wr
 }
 
 result<> array::write(const resolved_basic& which, const tensor_view& value, const write_options& options) const {
-  const auto edges = watch_edges(*state_);
+  const auto edges = watch_edges(*state_, false);
   return write_box(*state_, which, value, options, {nullptr, edges.get(), false});
 }
 
@@ -225,7 +225,7 @@ result<> array::write(const resolved_selection& which, const tensor_view& value,
   if (auto checked = check_value(*state_, which.shape, value, options); !checked.ok())
     return name_array(std::move(checked).error(), *state_);
   if (is_empty(which.shape)) return {};
-  const auto edges = watch_edges(*state_);
+  const auto edges = watch_edges(*state_, true);
   const writer who{nullptr, edges.get(), false};
   if (value.space == memory_space::cuda) return named(run_from_device(*state_, which, value, options, who), *state_);
   return named(run_from_host(*state_, source_of(*state_, which, value.strides, value.data), value.type, options, who),

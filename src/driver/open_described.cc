@@ -8,7 +8,7 @@ namespace penstock::inline v0 {
 
 result<array> open_described(std::shared_ptr<const store> from, const open_options& options,
                              const std::vector<std::pair<std::string, std::string>>& documents,
-                             bool keeps_beyond_edges) {
+                             beyond_edge after_writes) {
   node_place at;
   at.context = options.context;
   if (!at.context) {
@@ -18,7 +18,7 @@ result<array> open_described(std::shared_ptr<const store> from, const open_optio
   at.uri = child_uri(from->uri(), at.prefix);
   at.from = std::move(from);
   at.cache_unversioned_indexes = options.cache_unversioned_indexes;
-  at.keeps_beyond_edges = keeps_beyond_edges;
+  at.after_writes = after_writes;
   const auto note = [uri = at.uri] { return "opening '" + uri + "'"; };
   auto metadata = parse_array_documents(documents);
   if (!metadata.ok()) return std::move(metadata).error().note(note());

@@ -37,7 +37,7 @@ array_site site_of(node_place at) {
   array_site out;
   out.caches_indexes = at.from->traits().versions || at.cache_unversioned_indexes;
   out.opened_for_reading = at.opened_for_reading;
-  out.keeps_beyond_edges = at.keeps_beyond_edges;
+  out.after_writes = at.after_writes;
   out.context = std::move(at.context);
   out.store = std::move(at.from);
   out.prefix = std::move(at.prefix);

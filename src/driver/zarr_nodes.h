@@ -74,7 +74,7 @@ struct node_place {
   std::string uri;
   bool cache_unversioned_indexes = false;
   bool opened_for_reading = false;
-  bool keeps_beyond_edges = false;
+  beyond_edge after_writes = beyond_edge::filled;
   bool missing_is_fill = false;  ///< for references saved as Parquet, together with the next one
   std::optional<bool> allow_local;
   consolidation use_consolidated = consolidation::automatic;

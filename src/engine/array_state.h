@@ -28,6 +28,11 @@ struct saved_references {
   std::string folder;
 };
 
+/// The elements that a chunk has beyond the array's edge, after a write that replaces all others: the fill value, or,
+/// as in zarr-python, those that it had. `kept_by_lists`: writes of lists, points and masks keep them, writes of boxes
+/// do not.
+enum class beyond_edge : std::uint8_t { filled, kept_by_lists, kept };
+
 /// The location of an open array, and how it may be used.
 struct array_site {
   std::shared_ptr<penstock::context> context;    ///< not null
@@ -36,7 +41,7 @@ struct array_site {
   std::string uri;                               ///< the array's name in errors
   bool caches_indexes = false;                   ///< the store has versions, or the caller stated that nothing changes
   bool opened_for_reading = false;               ///< open_mode::read: every write is refused
-  bool keeps_beyond_edges = false;               ///< writes change no element that chunks have beyond the array's edge
+  beyond_edge after_writes = beyond_edge::filled;
 };
 
 /// The parts of a joined array whose chunks do not make one grid. Its layout has boxes, each filled by a read of its

@@ -83,8 +83,9 @@ result<> clear_beyond_edges(const array_state& state, std::uint32_t axes, write_
   return {};
 }
 
-std::unique_ptr<edge_watch> watch_edges(const array_state& state) {
-  if (state.keeps_beyond_edges) return std::make_unique<kept_edges>();
+std::unique_ptr<edge_watch> watch_edges(const array_state& state, bool lists) {
+  if (state.after_writes == beyond_edge::kept || (lists && state.after_writes == beyond_edge::kept_by_lists))
+    return std::make_unique<kept_edges>();
   return std::make_unique<stored_edges>(state);
 }
 
