@@ -52,7 +52,8 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
     for module in {getattr(each, "module", None) for each in items}:
         # zarr-python's benchmarks name a pipeline for each case.
         if MODE in ("pipeline", "bypass") and hasattr(module, "_PIPELINE_SETTINGS"):
-            module._PIPELINE_SETTINGS = {"batched": {"codec_pipeline.path": "penstock.zarr.CodecPipeline"}}
+            ours = {"codec_pipeline.path": "penstock.zarr.CodecPipeline"}
+            module._PIPELINE_SETTINGS = dict.fromkeys(module._PIPELINE_SETTINGS, ours)
     if (path := os.environ.get("PENSTOCK_PEERS_ONLY")) is not None:
         with open(path) as file:
             names = set(file.read().splitlines())
