@@ -439,9 +439,8 @@ void bind_pipeline(nb::module_& m) {
       nb::arg("store"), nb::arg("context"), nb::arg("path"), nb::arg("documents"),
       nb::arg("keeps_edges").none() = nb::none(),
       "Open an array from its metadata documents, given by name and text; nothing is read. `keeps_edges`, for arrays "
-      "of "
-      "zarr-python: True: writes change no element that chunks have beyond the array's edge; False: those of lists, "
-      "points and masks change none.");
+      "of zarr-python: True: writes change no element that chunks have beyond the array's edge; False: those of "
+      "lists, points and masks change none.");
   m.def("read_plain", read_plain, nb::arg("array"), nb::arg("key").none(), nb::arg("scalar"), nb::arg("threads"),
         "array[key] for ints, slices that go forward and an Ellipsis, as zarr-python's selections; NotImplemented for "
         "every other key and if the selection is refused. Without dimensions: a scalar, or an ndarray.");
