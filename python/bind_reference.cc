@@ -24,7 +24,7 @@ thread_local bool gil_held = false;
 thread_local bool of_engine = false;
 thread_local unsigned calls = 0;  // of the engine by this thread, without the GIL
 std::atomic<bool> ending{false};
-std::atomic<int> outside{0};  // threads within without_gil
+std::atomic<int> outside{0};  // threads within without_gil or with_gil: the interpreter waits for them at its end
 
 // References whose last C++ owner had no GIL. Taking the GIL there could deadlock: the owner may hold a lock of the
 // engine that a thread with the GIL waits for; and with a busy Python thread it would cost milliseconds.
@@ -135,13 +135,15 @@ void end_interpreter() noexcept {
   PyThreadState* const state = PyEval_SaveThread();
   constexpr auto kTooLong = std::chrono::seconds(5);
   const auto begin = std::chrono::steady_clock::now();
-  while (outside.load() > 0 && std::chrono::steady_clock::now() - begin < kTooLong) {
+  do {  // once at least: a thread that has just found the interpreter running is counted then
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
+  } while (outside.load() > 0 && std::chrono::steady_clock::now() - begin < kTooLong);
   PyEval_RestoreThread(state);
 }
 
-with_gil::with_gil() noexcept : is_known_(PyGILState_GetThisThreadState() != nullptr), state_(PyGILState_Ensure()) {
+// A thread that waits for the GIL when the interpreter ends would be ended there, and with it the program.
+with_gil::with_gil() noexcept
+    : is_known_((outside.fetch_add(1), PyGILState_GetThisThreadState() != nullptr)), state_(PyGILState_Ensure()) {
   if (!is_known_) of_engine = true;
 }
 
@@ -149,6 +151,7 @@ with_gil::~with_gil() {
   if (!is_known_)
     if (PyObject* const locals = PyThreadState_GetDict()) PyDict_Clear(locals);
   PyGILState_Release(state_);
+  outside.fetch_sub(1);
   if (!is_known_) of_engine = false;
 }
 
