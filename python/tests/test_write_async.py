@@ -232,3 +232,17 @@ def test_the_program_waits_for_its_writes(tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     np.testing.assert_array_equal(ps.open(path)[...], np.full((4000, 1000), 3.0))
+
+
+def test_the_program_may_end_while_a_thread_of_the_engine_waits_for_the_gil(tmp_path):
+    program = """
+        import ctypes, sys, numpy as np, penstock as ps
+        sys.setswitchinterval(100)
+        a = ps.create_array(sys.argv[1], shape=(400, 100), dtype="float64", chunks=(100, 100))
+        a.write_async(..., np.full(a.shape, 1))
+        ctypes.PyDLL(None).usleep(300_000)  # holds the GIL while the write ends
+    """
+    for i in range(5):
+        command = [sys.executable, "-c", textwrap.dedent(program), tmp_path / f"{i}.zarr"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+        assert (done.returncode, done.stderr) == (0, "")
