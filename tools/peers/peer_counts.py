@@ -44,7 +44,8 @@ def count_pipeline() -> None:
         found = dict(settings._counts)
     for (operation, path, reason), number in found.items():
         if path == "zarr":
-            LEFT[f"{operation}s of arrays: {reason}"] += number
+            first_line = reason.partition("\n")[0]
+            LEFT[f"{operation}s of arrays: {first_line}"] += number
         else:
             READS[f"{operation}s of arrays (path `{path}`)"] += number
 
