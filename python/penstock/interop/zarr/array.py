@@ -87,17 +87,16 @@ class Array(_Array):  # type: ignore[misc]
         self.__dict__["_penstock"] = made
         return made
 
-    def __getitem__(self, selection: Any) -> Any:
+    def _penstock_read(self, selection: Any, scalar: bool) -> Any:
+        """A plain selection; `NotImplemented` if zarr-python must read or refuse it."""
         engine = self._penstock_engine()
         if engine.reads and plain_buffers():
-            found = read_plain(engine, selection, False)
-            if found is not NotImplemented:
-                return found
-        elif _gpu.gpu_buffers():
-            found = read_gpu(self, engine, selection)
-            if found is not NotImplemented:
-                return found
-        return super().__getitem__(selection)
+            return read_plain(engine, selection, scalar)
+        return read_gpu(self, engine, selection) if _gpu.gpu_buffers() else NotImplemented
+
+    def __getitem__(self, selection: Any) -> Any:
+        found = self._penstock_read(selection, False)
+        return super().__getitem__(selection) if found is NotImplemented else found
 
     def __setitem__(self, selection: Any, value: Any) -> None:
         if not self._penstock_write(selection, value):
@@ -177,15 +176,9 @@ class Array(_Array):  # type: ignore[misc]
         self, selection: Any = ..., *, out: Any = None, prototype: Any = None, fields: Any = None
     ) -> Any:
         if out is None and prototype is None and fields is None:
-            engine = self._penstock_engine()
-            if engine.reads and plain_buffers():
-                found = read_plain(engine, selection, True)
-                if found is not NotImplemented:
-                    return found
-            elif _gpu.gpu_buffers():
-                found = read_gpu(self, engine, selection)
-                if found is not NotImplemented:
-                    return found
+            found = self._penstock_read(selection, True)
+            if found is not NotImplemented:
+                return found
         return _basic(self, selection, out=out, prototype=prototype, fields=fields)
 
     get_basic_selection.__doc__ = zarr.Array.get_basic_selection.__doc__

@@ -163,7 +163,7 @@ class CodecPipeline(_Base):  # type: ignore[misc]
         """
         getter, spec = batch[0][:2]
         if type(getter) is not StorePath:
-            raise _Refused(f"{type(getter).__name__} is no place in a store")
+            raise _Refused(f"{type(getter).__name__} is not a place in a store")
         store = getter.store
         for item in batch:
             # zarr-python before 3.2 creates a new specification for each chunk.
@@ -274,11 +274,13 @@ class CodecPipeline(_Base):  # type: ignore[misc]
         """One shard after the other, by the store's synchronous methods; if they wait, all at once, by the others."""
         flags: list[bytes | None] = []
         for piece in pieces:
-            try:
-                if route.waits:
-                    raise Waits
-                flags.append(await asyncio.to_thread(_read_piece, route, piece, True))
-            except Waits:
+            waits = route.waits
+            if not waits:
+                try:
+                    flags.append(await asyncio.to_thread(_read_piece, route, piece, True))
+                except Waits:
+                    waits = True
+            if waits:
                 flags.append(await _read_shards(route, piece, config.get("async.concurrency")))
             await asyncio.to_thread(piece.finish)
         return _statuses(pieces, flags)
