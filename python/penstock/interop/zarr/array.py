@@ -148,7 +148,8 @@ class Array(_Array):  # type: ignore[misc]
             chosen = KINDS[kind](engine.array, selection)
             if chosen is None or not chosen.shape or 0 in chosen.shape:
                 return NotImplemented
-            found = engine.array._read(chosen, engine.threads, None)
+            with engine.reading():
+                found = engine.array._read(chosen, engine.threads, None)
         except Error:
             return NotImplemented
         count("read", "array")

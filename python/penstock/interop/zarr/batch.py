@@ -92,6 +92,7 @@ class ReadPiece:
     """Chunks that one call of the engine reads, and the work that follows."""
 
     __slots__ = ("core", "items")
+    on_device = False
 
     def __init__(self, core: _core._ChunkBatch, items: Sequence[Item]) -> None:
         self.core, self.items = core, items
@@ -161,6 +162,7 @@ class DevicePiece(ReadPiece):
     """Chunks that are decoded in GPU memory."""
 
     __slots__ = ("memory",)
+    on_device = True
 
     def __init__(self, core: _core._ChunkBatch, items: Sequence[Item], memory: _gpu.DeviceMemory) -> None:
         super().__init__(core, items)
@@ -174,6 +176,7 @@ class _IndexedDevicePiece(_IndexedPiece):
     """Index arrays: boxes are decoded in GPU memory, and CuPy selects the elements."""
 
     __slots__ = ("place",)
+    on_device = True
 
     def __init__(
         self, program: Program, items: Sequence[Item], memory: Any, drop_axes: tuple[int, ...], ordered: bool

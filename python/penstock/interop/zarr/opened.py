@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from penstock.interop.zarr.program import EXPORTED, chunk_order, exact_fill, for
 from penstock.interop.zarr.route import Route
 from penstock.interop.zarr.settings import current_context
 
+_NOTHING = nullcontext()
 _PLAIN_BUFFERS = ("zarr.buffer.cpu.Buffer", "zarr.buffer.cpu.NDBuffer")
 
 
@@ -57,7 +59,8 @@ class OpenedArray:
     def __init__(self, async_array: Any) -> None:
         self.metadata = async_array.metadata
         pipeline, store = async_array.codec_pipeline, async_array.store_path.store
-        self.route = Route(store)
+        # With the pipeline: what one learns of the store's calls is known to the other.
+        self.route = pipeline._route(store) if isinstance(pipeline, CodecPipeline) else Route(store)
         self.array: _core.Array | None = None
         self.threads = 0 if self.route.path == "native" else 1
         self.drives = (
@@ -79,6 +82,10 @@ class OpenedArray:
     def reads(self) -> bool:
         """Whether plain reads need no code of zarr-python. The pipeline reads from stores that wait."""
         return self.array is not None and not self.route.waits
+
+    def reading(self) -> AbstractContextManager[None]:
+        """Within it, a read fails once the store waits and a further request is needed: the pipeline overlaps them."""
+        return self.route.leaving() if self.route.path == "sync" else _NOTHING
 
     def _may_write(self, async_array: Any) -> bool:
         """Whether plain writes need no code of zarr-python."""

@@ -14,6 +14,7 @@ from zarr.core import codec_pipeline
 from zarr.core.buffer import cpu
 from zarr.core.common import concurrent_map
 from zarr.core.config import config
+from zarr.core.sync import sync
 from zarr.registry import register_pipeline
 from zarr.storage import StorePath
 
@@ -233,7 +234,7 @@ class CodecPipeline(_Base):  # type: ignore[misc]
             if direct.on or (route.path == "native" and sum(piece.core.bytes for piece in pieces) <= _INLINE_BYTES):
                 return self._read_here(route, program, pieces)
             if route.path == "sync" and program.core is not None and program.core.sharded:
-                return await self._read_shards_of_sync_store(route, program, pieces)
+                return await self._read_shards_of_sync_store(route, pieces)
             return await asyncio.to_thread(self._read_here, route, program, pieces)
         except CorruptDataError as ours:
             await self._raise_theirs(batch, ours)
@@ -263,24 +264,23 @@ class CodecPipeline(_Base):  # type: ignore[misc]
         assert program.core is not None
         flags = []
         for piece in pieces:
-            whole = route.path == "sync" and not program.core.sharded
-            flags.append(_read_chunks(route, piece) if whole else _read_piece(route, piece))
+            if route.path == "sync" and not program.core.sharded:
+                flags.append(_read_chunks(route, piece))
+            elif route.path == "sync" and not piece.on_device:
+                flags.append(_read_shards_here(route, piece))
+            else:
+                flags.append(_read_piece(route, piece))
             piece.finish()
         return _statuses(pieces, flags)
 
-    async def _read_shards_of_sync_store(
-        self, route: Route, program: Program, pieces: Sequence[ReadPiece]
-    ) -> tuple[Any, ...]:
-        """One shard after the other, by the store's synchronous methods; if they wait, all at once, by the others."""
+    @staticmethod
+    async def _read_shards_of_sync_store(route: Route, pieces: Sequence[ReadPiece]) -> tuple[Any, ...]:
+        """As `_read_shards_here`, from zarr-python's event loop."""
         flags: list[bytes | None] = []
         for piece in pieces:
-            waits = route.waits
-            if not waits:
-                try:
-                    flags.append(await asyncio.to_thread(_read_piece, route, piece, True))
-                except Waits:
-                    waits = True
-            if waits:
+            try:
+                flags.append(await asyncio.to_thread(_read_unless_waiting, route, piece))
+            except Waits:
                 flags.append(await _read_shards(route, piece, config.get("async.concurrency")))
             await asyncio.to_thread(piece.finish)
         return _statuses(pieces, flags)
@@ -397,15 +397,28 @@ def _read_piece(route: Route, piece: ReadPiece, leaves: bool = False) -> bytes |
         return piece.read(current_context(), route.core, threads)
 
 
+def _read_unless_waiting(route: Route, piece: ReadPiece) -> bytes | None:
+    """One request after the other. Raises `Waits` if the store is known to wait, or shows it before the last request."""
+    if route.waits:
+        raise Waits
+    return _read_piece(route, piece, True)
+
+
 def _read_chunks(route: Route, piece: ReadPiece) -> bytes | None:
     """Read whole objects by the store's synchronous methods: one after the other, or several at a time if they wait."""
-    several = len(piece.items) > 1
-    if not several or not route.waits:
-        try:
-            return _read_piece(route, piece, several)
-        except Waits:
-            pass
-    return piece.read(current_context(), _core.dict_store(fetch_all(piece.items)), 0)
+    try:
+        return _read_unless_waiting(route, piece)
+    except Waits:
+        return piece.read(current_context(), _core.dict_store(fetch_all(piece.items)), 0)
+
+
+def _read_shards_here(route: Route, piece: ReadPiece) -> bytes | None:
+    """One shard after the other, by the store's synchronous methods; if they wait, all at once, by its coroutines."""
+    try:
+        return _read_unless_waiting(route, piece)
+    except Waits:
+        found: bytes | None = sync(_read_shards(route, piece, config.get("async.concurrency")))
+        return found
 
 
 def _read_and_finish(piece: ReadPiece, store: _core.Store) -> bytes | None:
@@ -467,9 +480,12 @@ def _write_here(route: Route, pieces: Sequence[WritePiece]) -> None:
             store._ensure_open_sync()
             piece.write(context, route.core, route.core, 0)
             continue
-        threads = 0 if route.path == "native" else 1
+        if route.waits:
+            old, threads = _core.dict_store(fetch_all([item for item in piece.items if not item[4]])), 0
+        else:
+            old, threads = route.core, 0 if route.path == "native" else 1
         with route.errors():
-            objects = piece.write(context, route.core, None, threads)
+            objects = piece.write(context, old, None, threads)
         make = _buffer_of(spec)
         if route.values is not None:
             store._is_open = True
@@ -481,7 +497,7 @@ def _write_here(route: Route, pieces: Sequence[WritePiece]) -> None:
         else:
             getters = (item[0] for item in piece.items)
             values = (None if encoded is None else make(encoded) for encoded in objects)
-            store_all(zip(getters, values, strict=True), route.note_time)
+            store_all(zip(getters, values, strict=True), route.waits, route.note_time)
 
 
 def _buffer_of(spec: Any) -> Callable[[bytes], Any]:

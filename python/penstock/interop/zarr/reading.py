@@ -50,10 +50,11 @@ def read_plain(engine: OpenedArray, selection: Any, scalar: bool) -> Any:
     """A new array in host memory, or an element with `scalar`."""
     assert engine.array is not None
     try:
-        if engine.dtype.kind == "T" or not engine.plain:
-            found = _read_shaped(engine, selection)
-        else:
-            found = _core.read_plain(engine.array, selection, scalar, engine.threads)
+        with engine.reading():
+            if engine.dtype.kind == "T" or not engine.plain:
+                found = _read_shaped(engine, selection)
+            else:
+                found = _core.read_plain(engine.array, selection, scalar, engine.threads)
     except OutOfRangeError:
         return NotImplemented
     except (CorruptDataError, *OF_STORES):

@@ -74,11 +74,10 @@ class _SyncAdapter(ZarrSyncAdapter):
     def fetch(self, key: str, offset: int, length: int | None, from_end: bool, expected: str | None) -> Any:
         begin = time.perf_counter()
         try:
+            if self.raised.leaves and self.waits:
+                raise Waits
             value = super().fetch(key, offset, length, from_end, expected)
-            if is_long(time.perf_counter() - begin):
-                self.waits = True
-                if self.raised.leaves:
-                    raise Waits
+            self.waits = self.waits or is_long(time.perf_counter() - begin)
             return value
         except Exception as error:
             if self.raised.wanted:
@@ -141,10 +140,21 @@ class Route:
         return self.waits
 
     @contextlib.contextmanager
+    def leaving(self) -> Iterator[None]:
+        """Within it, a read of this thread fails if it needs a further request of a store that waits."""
+        assert self._adapter is not None
+        raised = self._adapter.raised
+        raised.leaves = True
+        try:
+            yield
+        finally:
+            raised.leaves = False
+
+    @contextlib.contextmanager
     def errors(self, leaves: bool = False) -> Iterator[None]:
         """Raise the exceptions of a store's synchronous methods as they are, as zarr-python does.
 
-        With `leaves`, a read that had to wait ends with `Waits`.
+        With `leaves`, a read ends with `Waits` if it needs a further request of a store that waits.
         """
         raised = None if self._adapter is None else self._adapter.raised
         if raised is None:

@@ -36,22 +36,24 @@ def fetch_all(items: Sequence[Item]) -> dict[str, Any]:
     return {item[0].path: value for item, value in zip(items, values, strict=True) if value is not None}
 
 
-def store_all(objects: Iterable[tuple[Any, Any]], note_time: Callable[[float], bool]) -> None:
+def store_all(objects: Iterable[tuple[Any, Any]], waits: bool, note_time: Callable[[float], bool]) -> None:
     """Store objects, pairs of `StorePath` and value; None erases.
 
     Parameters
     ----------
     objects
         In the order in which they are stored while the store does not wait.
+    waits
+        Whether the store is known to wait.
     note_time
         Receives the seconds of a call, and returns whether the store waits.
     """
     rest = iter(objects)
-    for each in rest:
+    while not waits and (each := next(rest, None)) is not None:
         begin = time.perf_counter()
         _store(each)
-        if note_time(time.perf_counter() - begin):
-            _overlapped(_store, list(rest))
+        waits = note_time(time.perf_counter() - begin)
+    _overlapped(_store, list(rest))
 
 
 def _store(what: tuple[Any, Any]) -> None:
