@@ -388,6 +388,15 @@ def test_only_references_have_manifests(tmp_path: Path) -> None:
     files = _files(tmp_path, "zarr", [2, 3])
     with pytest.raises(ps.InvalidArgumentError, match=r"not an array of references.*\n.*member 'count'"):
         ps.save_manifest(ps.open_virtual(files, concat="time"), tmp_path / "x.manifest")
+    other = []
+    for number, chunks in enumerate([(3, 4), (3, 2)]):
+        variable = xr.Variable(("time", "x"), np.zeros((3, 4)), encoding={"chunksizes": chunks})
+        other.append(tmp_path / f"other_{number}.nc")
+        xr.Dataset({"v": variable}, coords={"time": np.arange(3) + 3 * number}).to_netcdf(other[-1], engine="h5netcdf")
+    with pytest.raises(ps.InvalidArgumentError, match=r"chunks outside the joined dimension(.|\n)*member 'v'"):
+        ps.save_manifest(ps.open_virtual(other, concat="time"), tmp_path / "x.manifest")
+    with pytest.raises(ps.InvalidArgumentError, match="chunks outside axis 0"):
+        ps.save_manifest(ps.open_shards(other, dataset="v"), tmp_path / "x.manifest")
     assert not (tmp_path / "x.manifest").exists()
 
 

@@ -274,8 +274,12 @@ result<std::vector<std::byte>> save_array(const array& from, const manifest_opti
                                           known_versions& known) {
   PENSTOCK_ASSIGN(const std::shared_ptr<const referenced_array> what, references_of(from));
   if (what == nullptr) {
+    const bool is_joined = from.format() == "virtual" || from.format() == "joined";
     return error(errc::invalid_argument,
-                 fmt::format("'{}' is not an array of references: it has no table to save", from.state().uri));
+                 fmt::format("'{}' is not an array of references: {}", from.state().uri,
+                             is_joined ? "HDF5 and NetCDF files, and references, are one table if their chunks outside "
+                                         "the joined dimension and their fill values are the same"
+                                       : "it has no table to save"));
   }
   const std::vector<std::byte> plain = what->table->save();
   PENSTOCK_ASSIGN(const packed_table table, pack(plain));

@@ -58,9 +58,14 @@ def save_joined(array: JoinedArray, manifest: str) -> None:
     """The same for an open array. Raises if its shards cannot be found by their paths in another process."""
     parts = [_as_saved(part) for part in array._parts]
     if None in parts:
-        name = array._parts[parts.index(None)].name
-        text = f"'{array.uri}' is of arrays that no manifest describes: '{name}' is not what opening a local path gives"
-        raise InvalidArgumentError(text)
+        part = array._parts[parts.index(None)]
+        why = f"'{part.name}' is not what opening a local path gives"
+        if isinstance(part, SavedPart) and part.array().format == "hdf5":
+            why = (
+                f"HDF5 files have a manifest if their chunks outside axis {array._joined_along} and their fill values "
+                "are the same"
+            )
+        raise InvalidArgumentError(f"'{array.uri}' is of arrays that no manifest describes: {why}")
     if "://" in manifest:
         raise UnsupportedError(f"manifests of such shards are files of this machine, not '{manifest}'")
     save_parts(manifest, [part for part in parts if part is not None], array._joined_along)
