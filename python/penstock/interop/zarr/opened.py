@@ -84,7 +84,7 @@ class OpenedArray:
         return self.array is not None and not self.route.waits
 
     def reading(self) -> AbstractContextManager[None]:
-        """Within it, a read fails once the store waits and a further request is needed: the pipeline overlaps them."""
+        """Within it, a read fails if it needs a further request of a store that waits: the pipeline overlaps them."""
         return self.route.leaving() if self.route.path == "sync" else _NOTHING
 
     def _may_write(self, async_array: Any) -> bool:

@@ -14,7 +14,7 @@ from zarr.core import codec_pipeline
 from zarr.core.buffer import cpu
 from zarr.core.common import concurrent_map
 from zarr.core.config import config
-from zarr.core.sync import sync
+from zarr.core.sync import _get_loop, sync
 from zarr.registry import register_pipeline
 from zarr.storage import StorePath
 
@@ -281,7 +281,8 @@ class CodecPipeline(_Base):  # type: ignore[misc]
             try:
                 flags.append(await asyncio.to_thread(_read_unless_waiting, route, piece))
             except Waits:
-                flags.append(await _read_shards(route, piece, config.get("async.concurrency")))
+                with route.overlapping():
+                    flags.append(await _read_shards(route, piece, config.get("async.concurrency")))
             await asyncio.to_thread(piece.finish)
         return _statuses(pieces, flags)
 
@@ -398,7 +399,7 @@ def _read_piece(route: Route, piece: ReadPiece, leaves: bool = False) -> bytes |
 
 
 def _read_unless_waiting(route: Route, piece: ReadPiece) -> bytes | None:
-    """One request after the other. Raises `Waits` if the store is known to wait, or shows it before the last request."""
+    """One request after the other. Raises `Waits` if the store waits and another request is needed."""
     if route.waits:
         raise Waits
     return _read_piece(route, piece, True)
@@ -409,7 +410,9 @@ def _read_chunks(route: Route, piece: ReadPiece) -> bytes | None:
     try:
         return _read_unless_waiting(route, piece)
     except Waits:
-        return piece.read(current_context(), _core.dict_store(fetch_all(piece.items)), 0)
+        with route.overlapping():
+            objects = _core.dict_store(fetch_all(piece.items))
+        return piece.read(current_context(), objects, 0)
 
 
 def _read_shards_here(route: Route, piece: ReadPiece) -> bytes | None:
@@ -417,7 +420,10 @@ def _read_shards_here(route: Route, piece: ReadPiece) -> bytes | None:
     try:
         return _read_unless_waiting(route, piece)
     except Waits:
-        found: bytes | None = sync(_read_shards(route, piece, config.get("async.concurrency")))
+        if asyncio._get_running_loop() is _get_loop():  # which cannot run coroutines meanwhile
+            return _read_piece(route, piece)
+        with route.overlapping():
+            found: bytes | None = sync(_read_shards(route, piece, config.get("async.concurrency")))
         return found
 
 
@@ -469,6 +475,22 @@ def _decoded(pieces: Sequence[WritePiece]) -> int:
     return int(size) * sum(len(piece.items) for piece in pieces)
 
 
+def _encode_here(route: Route, piece: WritePiece) -> list[bytes | None]:
+    """Merge and encode. Old objects are read one after the other, or several at a time if the store waits."""
+    assert route.core is not None
+    if not route.waits:
+        try:
+            with route.errors(leaves=True):
+                return piece.write(current_context(), route.core, None, 0 if route.path == "native" else 1)
+        except Waits:
+            pass
+    present: dict[str, Any] = {}
+    if merged := [item for item in piece.items if not item[4]]:
+        with route.overlapping():
+            present = fetch_all(merged)
+    return piece.write(current_context(), _core.dict_store(present), None, 0)
+
+
 def _write_here(route: Route, pieces: Sequence[WritePiece]) -> None:
     store = route.store
     store._check_writable()
@@ -480,12 +502,7 @@ def _write_here(route: Route, pieces: Sequence[WritePiece]) -> None:
             store._ensure_open_sync()
             piece.write(context, route.core, route.core, 0)
             continue
-        if route.waits:
-            old, threads = _core.dict_store(fetch_all([item for item in piece.items if not item[4]])), 0
-        else:
-            old, threads = route.core, 0 if route.path == "native" else 1
-        with route.errors():
-            objects = piece.write(context, old, None, threads)
+        objects = _encode_here(route, piece)
         make = _buffer_of(spec)
         if route.values is not None:
             store._is_open = True

@@ -18,6 +18,7 @@ from penstock.core.device import PER_THREAD
 from penstock.core.errors import (
     CorruptDataError,
     DeadlineExceededError,
+    Error,
     OutOfRangeError,
     PermissionDeniedError,
     StorageError,
@@ -59,6 +60,10 @@ def read_plain(engine: OpenedArray, selection: Any, scalar: bool) -> Any:
         return NotImplemented
     except (CorruptDataError, *OF_STORES):
         return NotImplemented  # the pipeline finds the error, too, and reports it with zarr-python's message
+    except Error:
+        if engine.route.path != "sync":
+            raise
+        return NotImplemented  # an exception of the store, which the pipeline raises unchanged
     if found is not NotImplemented:
         count("read", "array")
     return found

@@ -33,7 +33,7 @@ def _supports_sync(store: object) -> bool:
 _zarr_says: Any = getattr(stores, "_store_supports_sync_io", None)
 
 
-def _own(error: Exception) -> BaseException:
+def _own(error: BaseException) -> BaseException:
     """The store's exception: the adapters replace some of them by a StorageError."""
     return error.__cause__ if type(error) is StorageError and error.__cause__ is not None else error
 
@@ -52,7 +52,7 @@ class _LoopAdapter(ZarrAdapter):
     async def get(self, key: str, offset: int, length: int | None, from_end: bool, expected: str | None) -> Any:
         try:
             return await super().get(key, offset, length, from_end, expected)
-        except Exception as error:
+        except BaseException as error:
             self.error = _own(error)
             raise
 
@@ -70,6 +70,13 @@ class _SyncAdapter(ZarrSyncAdapter):
         super().__init__(store)
         self.raised = _Raised()
         self.waits = False
+        self._last_was_long = False
+
+    def note_time(self, seconds: float) -> None:
+        """Take note of the time of a call. One long call may have waited for the processor, or for the GIL."""
+        long = is_long(seconds)
+        self.waits = self.waits or (long and self._last_was_long)
+        self._last_was_long = long
 
     def fetch(self, key: str, offset: int, length: int | None, from_end: bool, expected: str | None) -> Any:
         begin = time.perf_counter()
@@ -77,7 +84,7 @@ class _SyncAdapter(ZarrSyncAdapter):
             if self.raised.leaves and self.waits:
                 raise Waits
             value = super().fetch(key, offset, length, from_end, expected)
-            self.waits = self.waits or is_long(time.perf_counter() - begin)
+            self.note_time(time.perf_counter() - begin)
             return value
         except Exception as error:
             if self.raised.wanted:
@@ -135,20 +142,28 @@ class Route:
 
     def note_time(self, seconds: float) -> bool:
         """Take note of the time of a call of a synchronous method; return `waits`."""
-        if self._adapter is not None and is_long(seconds):
-            self._adapter.waits = True
+        if self._adapter is not None:
+            self._adapter.note_time(seconds)
         return self.waits
+
+    @contextlib.contextmanager
+    def overlapping(self) -> Iterator[None]:
+        """Around calls that overlap, because the store waits. If all of them took less than a long one, it does not."""
+        begin = time.perf_counter()
+        yield
+        if self._adapter is not None and not is_long(time.perf_counter() - begin):
+            self._adapter.waits = False
 
     @contextlib.contextmanager
     def leaving(self) -> Iterator[None]:
         """Within it, a read of this thread fails if it needs a further request of a store that waits."""
         assert self._adapter is not None
         raised = self._adapter.raised
-        raised.leaves = True
+        before, raised.leaves = raised.leaves, True
         try:
             yield
         finally:
-            raised.leaves = False
+            raised.leaves = before
 
     @contextlib.contextmanager
     def errors(self, leaves: bool = False) -> Iterator[None]:
@@ -160,7 +175,8 @@ class Route:
         if raised is None:
             yield
             return
-        raised.wanted, raised.leaves = True, leaves
+        before = raised.wanted, raised.leaves, raised.error
+        raised.wanted, raised.leaves, raised.error = True, leaves, None
         try:
             yield
         except Error as ours:
@@ -168,7 +184,7 @@ class Route:
                 raise
             raise raised.error from ours
         finally:
-            raised.wanted, raised.leaves, raised.error = False, False, None
+            raised.wanted, raised.leaves, raised.error = before
 
     @contextlib.contextmanager
     def on_loop(self, loop: asyncio.AbstractEventLoop) -> Iterator[_core.Store]:

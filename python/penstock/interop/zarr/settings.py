@@ -60,9 +60,9 @@ def stats(*, reset: bool = False) -> dict[str, dict[str, Any]]:
     -------
     dict
         For "read" and "write": `paths`, a count for each path ("native": store and codecs in C++; "sync": codecs in
-        C++, the store's synchronous methods; "async": codecs in C++, the store's coroutines; "array": no pipeline at
-        all, through `wrap`; "device": decoded in GPU memory; "zarr": zarr-python's own code), and `reasons`, a count
-        for each reason to take a slower one.
+        C++, the store's synchronous methods, or its coroutines if they wait; "async": codecs in C++, the store's
+        coroutines; "array": no pipeline at all, through `wrap`; "device": decoded in GPU memory; "zarr": zarr-python's
+        own code), and `reasons`, a count for each reason to take a slower one.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Stores of zarr-python whose synchronous methods wait, as for a network: several objects at a time.
 
-A method that returns at once is called on one thread, object by object. The first call that takes longer shows that the
-store waits; further calls then overlap, `async.concurrency` of them, as zarr-python's pipelines do.
+A method that returns at once is called on one thread, object by object. Two long calls in a row show that the store
+waits; further calls then overlap, `async.concurrency` of them, as zarr-python's pipelines do.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def fetch_all(items: Sequence[Item]) -> dict[str, Any]:
     """Return the objects of items by path, in host memory, without absent ones."""
 
     def fetch(item: Item) -> Any:
-        return item[0].get_sync(prototype=cpu.buffer_prototype)
+        getter = item[0]  # a StorePath, which has such a method of its own from zarr-python 3.1.6 on
+        return getter.store.get_sync(getter.path, prototype=cpu.buffer_prototype)
 
     values = _overlapped(fetch, items)
     return {item[0].path: value for item, value in zip(items, values, strict=True) if value is not None}
@@ -59,9 +60,9 @@ def store_all(objects: Iterable[tuple[Any, Any]], waits: bool, note_time: Callab
 def _store(what: tuple[Any, Any]) -> None:
     getter, value = what
     if value is None:
-        getter.delete_sync()
+        getter.store.delete_sync(getter.path)
     else:
-        getter.set_sync(value)
+        getter.store.set_sync(getter.path, value)
 
 
 def _overlapped(work: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
