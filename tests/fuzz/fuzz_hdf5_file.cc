@@ -35,9 +35,8 @@ std::string text_of(const result<json>& described) {
 }
 
 std::string in_rounds(std::span<const std::byte> bytes, hdf5_checksums sums) {
-  // Small pages need many rounds, each of which parses the file again.
-  const std::uint64_t page_bytes = bytes.size() % 8 == 0 ? 512 : 4096;
-  hdf5_pages pages(bytes.size(), page_bytes);
+  constexpr std::uint64_t kPageBytes = 512;
+  hdf5_pages pages(bytes.size(), kPageBytes);
   const auto fetch = [&](std::span<const byte_range> ranges) -> result<> {
     for (const byte_range& each : ranges) PENSTOCK_TRY(pages.add(each, bytes.subspan(each.offset, each.length)));
     return {};
