@@ -538,7 +538,7 @@ def test_one_request_is_not_repeated_when_the_store_waits(shards: Any) -> None:
     a = pz.wrap(zarr.open_array(store))
     store.gets = 0
     assert a[3:4].tolist() == [7]
-    assert store.gets == (1 if shards is None else 2)  # the index of a shard, which shows that the store waits; all
+    assert store.gets == (1 if shards is None else 2)  # an index, then a chunk: the store is known to wait afterwards
 
 
 @pytest.mark.parametrize("shards", [None, (8,)])

@@ -62,8 +62,8 @@ def save_joined(array: JoinedArray, manifest: str) -> None:
         why = f"'{part.name}' is not what opening a local path gives"
         if isinstance(part, SavedPart) and part.array().format == "hdf5":
             why = (
-                f"HDF5 files have a manifest if their chunks outside axis {array._joined_along} and their fill values "
-                "are the same"
+                f"HDF5 datasets have a manifest if their chunks outside axis {array._joined_along} and their fill "
+                "values are the same, and none is virtual"
             )
         raise InvalidArgumentError(f"'{array.uri}' is of arrays that no manifest describes: {why}")
     if "://" in manifest:
